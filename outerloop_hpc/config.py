@@ -1,0 +1,1 @@
+"""Configuration layers (filled in by its own commit)."""

@@ -1,0 +1,85 @@
+"""Documents: frozen pydantic models that carry their schema, and how to read and write them.
+
+A newer schema than this version knows is read-only for us and said so; an unreadable file is a fault of its run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from outerloop_hpc import fsio
+from outerloop_hpc.errors import Fault
+
+
+class Value(BaseModel):
+    """A frozen part of a document; unknown keys of a later minor version are kept, not lost."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")
+
+
+class Document(Value):
+    """A file of ours. Subclasses set ``name`` and ``version``; the file says ``"schema": "<name>/<version>"``."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    document_schema: str = Field(default="", alias="schema", serialization_alias="schema")
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_schema(cls, data: Any) -> Any:
+        if isinstance(data, dict) and not data.get("schema") and not data.get("document_schema"):
+            return {**data, "schema": f"{cls.name}/{cls.version}"}
+        return data
+
+    @model_validator(mode="after")
+    def _known_schema(self) -> Self:
+        name, _, version = self.document_schema.partition("/")
+        if name != self.name or not version.isdigit():
+            raise ValueError(f"schema is {self.document_schema!r}, expected {self.name}/{self.version}")
+        if int(version) > self.version:
+            raise ValueError(
+                f"schema {self.document_schema} is newer than this version of outerloop-hpc knows "
+                f"({self.name}/{self.version}); read-only: upgrade to act on it"
+            )
+        return self
+
+    def encoded(self) -> bytes:
+        """Return the file's bytes: UTF-8 JSON on one line, with a final newline."""
+        return self.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n"
+
+
+def decode(model: type[Any], data: bytes, path: Path) -> Any:
+    """Validate ``data`` as ``model``.
+
+    Raises:
+        Fault: not JSON, not of this shape, or of a newer schema; the text names the file.
+    """
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Fault(
+            f"{path}: not a readable {model.name} document: {where + ': ' if where else ''}{first['msg']}"
+        ) from error
+
+
+def load(model: type[Any], path: Path) -> Any:
+    """Read and validate a document.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        Fault: it is there and cannot be understood, or cannot be read.
+    """
+    try:
+        data = fsio.read(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Fault(f"{path}: cannot be read: {error.strerror}") from error
+    return decode(model, data, path)

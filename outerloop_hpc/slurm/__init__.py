@@ -1,0 +1,1 @@
+"""Compute behind one port: Slurm through submitit, and the same without Slurm (``local``)."""
