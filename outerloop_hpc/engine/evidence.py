@@ -1,0 +1,197 @@
+"""Evidence about a try: what its files say, what the queue says, what accounting says. Each may be unavailable."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from outerloop_hpc import fsio
+from outerloop_hpc.documents import load
+from outerloop_hpc.engine import records
+from outerloop_hpc.engine.layout import element_file
+from outerloop_hpc.engine.state import Submission, Try
+from outerloop_hpc.errors import Fault
+from outerloop_hpc.slurm.identity import attempts, matches, newest
+from outerloop_hpc.slurm.port import AccountingRow, Answer, Availability, JobRef, Observation, QueueRow, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the job itself left for one try."""
+
+    record: records.Record | None = None
+    claim: records.Claim | None = None
+    interrupted: records.Interrupted | None = None
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the scheduler says of one try.
+
+    ``steps`` holds the state words of its job steps: memory may run out in a step of a job that "completed".
+    """
+
+    queue: Availability
+    accounting: Availability
+    queue_row: QueueRow | None = None
+    accounting_row: AccountingRow | None = None
+    steps: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that a ruling about one try may rest on."""
+
+    files: Files
+    look: Look
+
+    def summary(self) -> dict[str, Any]:
+        """Return the evidence as it goes into the journal: small, and enough to explain the ruling later."""
+        found: dict[str, Any] = {"queue": _said(self.look.queue, self.look.queue_row)}
+        found["accounting"] = _said(self.look.accounting, self.look.accounting_row)
+        row = self.look.accounting_row
+        if row is not None:
+            found["accounting_times"] = {"submit": row.submit, "start": row.start, "end": row.end}
+            found["exit_code"] = list(row.exit_code) if row.exit_code else None
+            found["cancelled_by"] = row.cancelled_by
+        if self.files.record is not None:
+            found["record"] = {"outcome": self.files.record.outcome, "nonce": self.files.record.nonce}
+        if self.files.claim is not None:
+            found["claim"] = {"host": self.files.claim.holder.host, "job_id": self.files.claim.holder.job_id}
+        if self.files.interrupted is not None:
+            found["interrupted"] = self.files.interrupted.signal
+        if self.look.foreign:
+            found["not_ours"] = list(self.look.foreign)
+        return found
+
+
+def _said(availability: Availability, row: QueueRow | AccountingRow | None) -> str:
+    if availability is not Availability.ANSWERED:
+        return str(availability)
+    return "no row" if row is None else row.state
+
+
+def ref_of(submission: Submission) -> JobRef:
+    """Name a submission for the compute port."""
+    return JobRef(
+        name=submission.name,
+        user=submission.user,
+        job_id=submission.job_id or None,
+        cluster=submission.cluster,
+        submitted_at=submission.intended_at,
+    )
+
+
+@dataclass(slots=True)
+class Index:
+    """One observation, arranged by (job id, array element) so that each try's rows are found without searching."""
+
+    observation: Observation
+    queue: dict[tuple[str, int | None], list[QueueRow]] = field(default_factory=lambda: defaultdict(list))
+    accounting: dict[tuple[str, int | None], list[AccountingRow]] = field(default_factory=lambda: defaultdict(list))
+    names: dict[str, list[QueueRow | AccountingRow]] = field(default_factory=lambda: defaultdict(list))
+
+    @classmethod
+    def of(cls, observation: Observation) -> Index:
+        """Arrange an observation."""
+        index = cls(observation)
+        for row in observation.queue.rows:
+            index.names[row.name].append(row)
+            for task in row.tasks if row.tasks is not None else (None,):
+                index.queue[row.job_id, task].append(row)
+        for entry in observation.accounting.rows:
+            index.accounting[entry.job_id, entry.task].append(entry)
+            if not entry.step:
+                index.names[entry.name].append(entry)
+        return index
+
+    def look(self, submission: Submission, number: int) -> Look:
+        """What the scheduler says of element ``number`` of a bound submission; rows that are not ours are named."""
+        ref, foreign = ref_of(submission), []
+        key = (submission.job_id, number if len(submission.elements) > 1 else None)
+        queue_row: QueueRow | None = None
+        for row in self.queue.get(key, ()):
+            if found := matches(row, ref):
+                queue_row = row
+            else:
+                foreign.append(f"queue: {getattr(found, 'reason', '')}")
+        rows = self.accounting.get(key, ())
+        for entry in rows:
+            if not entry.step and not (found := matches(entry, ref)):
+                foreign.append(f"accounting: {getattr(found, 'reason', '')}")
+        tried = attempts(rows, ref)
+        latest = newest(attempt.allocation for attempt in tried).get(key[1])
+        return Look(
+            queue=self.observation.queue.availability,
+            accounting=self.observation.accounting.availability,
+            queue_row=queue_row,
+            accounting_row=latest,
+            steps=tuple(row.state for attempt in tried if attempt.allocation is latest for row in attempt.steps),
+            foreign=tuple(dict.fromkeys(foreign)),
+        )
+
+    def rows_of(self, submission: Submission) -> list[AccountingRow]:
+        """Every accounting row, steps and earlier attempts included, that is this submission's."""
+        ref = ref_of(submission)
+        tasks = range(len(submission.elements)) if len(submission.elements) > 1 else (None,)
+        found: list[AccountingRow] = []
+        for task in tasks:
+            for attempt in attempts(self.accounting.get((submission.job_id, task), ()), ref):
+                found.extend((attempt.allocation, *attempt.steps))
+        return found
+
+    def job_named(self, submission: Submission) -> str | None:
+        """The job id that the scheduler knows under an unbound submission's name, if any."""
+        ref = ref_of(submission)
+        return next((row.job_id for row in self.names.get(submission.name, ()) if matches(row, ref)), None)
+
+
+def answered(answer: Answer[Row]) -> bool:
+    """Whether absence in this answer means anything: it came, or it says that it never will."""
+    return answer.availability is not Availability.UNAVAILABLE
+
+
+def listing(folder: Path) -> frozenset[str]:
+    """One folder listing serves all elements of a submission."""
+    return frozenset(fsio.names(folder))
+
+
+def files_of(folder: Path, present: frozenset[str], current: Try, *, run: str) -> Files:
+    """Read what one try's job left, given the listing of its submission's folder.
+
+    A file that cannot be understood is a fault, never an absence.
+    """
+    try:
+        record = _read(records.Record, folder, present, current.index, records.RECORD)
+        if record is not None:
+            _check(record, current, run, folder)
+            return Files(record=record)
+        return Files(
+            claim=_read(records.Claim, folder, present, current.index, records.CLAIM),
+            interrupted=_read(records.Interrupted, folder, present, current.index, records.INTERRUPTED),
+        )
+    except Fault as fault:
+        return Files(fault=str(fault))
+
+
+def _read(model: type[Any], folder: Path, present: frozenset[str], index: int, what: str) -> Any:
+    name = element_file(index, what)
+    if name not in present:
+        return None
+    try:
+        return load(model, folder / name)
+    except FileNotFoundError:
+        return None
+
+
+def _check(record: records.Record, current: Try, run: str, folder: Path) -> None:
+    said = (record.run, record.submission, record.index, record.try_number)
+    expected = (run, current.submission, current.index, current.number)
+    if said != expected:
+        path = os.fspath(folder / element_file(current.index, records.RECORD))
+        raise Fault(f"{path}: is about {said}, expected {expected}; it was put here by mistake")

@@ -1,0 +1,63 @@
+"""Decisions by people: one file each, written by ``runs end`` and ``runs resume``, taken by the next pass."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import datetime
+from typing import ClassVar
+
+from pydantic import AwareDatetime
+
+from outerloop_hpc import effects, fsio
+from outerloop_hpc.documents import Document, load
+from outerloop_hpc.engine.events import PersonAction, PersonDecided
+from outerloop_hpc.engine.layout import RunFolder
+
+
+class Decision(Document):
+    """``inbox/<time>-<nonce>.json``."""
+
+    name: ClassVar[str] = "decision"
+
+    run: str
+    action: PersonAction
+    who: str
+    reason: str
+    at: AwareDatetime
+
+
+def put(folder: RunFolder, action: PersonAction, *, who: str, reason: str, at: datetime) -> str:
+    """Leave a decision for the next pass; returns the file's name."""
+    fsio.make_folder(folder.inbox)
+    name = f"{at:%Y%m%dT%H%M%SZ}-{fsio.nonce()[:8]}.json"
+    decision = Decision(run=folder.run_id, action=action, who=who, reason=reason, at=at)
+    fsio.publish(folder.inbox / name, decision.encoded())
+    return name
+
+
+def waiting(folder: RunFolder) -> list[PersonDecided]:
+    """Decisions that lie in the inbox, oldest first.
+
+    Raises:
+        Fault: one cannot be read; the text names the file.
+    """
+    found = []
+    for name in fsio.names(folder.inbox):
+        with suppress(FileNotFoundError):
+            decision: Decision = load(Decision, folder.inbox / name)
+            found.append(
+                PersonDecided(file=name, action=decision.action, who=decision.who, reason=decision.reason)
+            )
+    return found
+
+
+def done(folder: RunFolder, name: str) -> None:
+    """Move a decision that the journal has taken in; gone already is fine."""
+    fsio.make_folder(folder.inbox_done)
+
+    def move() -> None:
+        with suppress(FileNotFoundError):
+            os.replace(folder.inbox / name, folder.inbox_done / name)
+
+    effects.perform("move", str(folder.inbox / name), move)

@@ -1,0 +1,321 @@
+"""Inside the allocation: carry out one try and leave its record.
+
+``run_element`` is the one function that is ever pickled, its argument one path. It runs outside the container.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from outerloop_hpc import fsio
+from outerloop_hpc.clock import Clock, SystemClock
+from outerloop_hpc.documents import load
+from outerloop_hpc.engine import records
+from outerloop_hpc.engine.layout import Layout, element_file
+from outerloop_hpc.engine.records import RecordOutcome
+from outerloop_hpc.engine.spec import RunSpec
+from outerloop_hpc.errors import OuterloopError
+
+_log = logging.getLogger(__name__)
+
+_HEARTBEAT_OVER_MINUTES = 10
+_HEARTBEAT_EVERY_S = 60.0
+_DEADLINE_MARGIN_S = 120.0
+_DEADLINE_SHARE = 0.2
+_PUBLISH_TRIES = 5
+_BODY_PREFIX = "outerloop_hpc."
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a body returns: the outcome for the engine, the payload for the kind."""
+
+    outcome: RecordOutcome
+    reason: str = ""
+    payload: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Stop:
+    """Why the body must end early, once anybody wants that; the first reason stays."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.reason = ""
+
+    def ask(self, reason: str) -> None:
+        """Ask for the end; later reasons are dropped."""
+        if not self._event.is_set():
+            self.reason = reason
+            self._event.set()
+
+    def __call__(self) -> bool:
+        """Whether the body must end."""
+        return self._event.is_set()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a body may use. ``scratch`` is node-local and removed afterwards."""
+
+    spec: RunSpec
+    element: records.ManifestElement
+    layout: Layout
+    scratch: Path
+    log: Path
+    stop: Stop
+    deadline_s: float
+    environ: Mapping[str, str]
+
+
+Body = Callable[[Context], Result]
+
+
+def run_element(path: str) -> None:
+    """Carry out the element ``<submission folder>/eNNNN`` in this process (submitit calls this)."""
+    Execution(Path(path), environ=dict(os.environ), clock=SystemClock()).run()
+
+
+class Execution:
+    """One execution of one try."""
+
+    def __init__(self, path: Path, *, environ: Mapping[str, str], clock: Clock) -> None:
+        self.folder, self.index = path.parent, int(path.name.removeprefix("e"))
+        self.environ, self.clock = environ, clock
+        self.nonce = fsio.nonce()
+        self.stop = Stop()
+        self.started_at = clock.now()
+        self.holder = records.Holder(
+            host=environ.get("SLURMD_NODENAME") or socket.gethostname(),
+            pid=os.getpid(),
+            job_id=_job_id(environ),
+            restart=int(environ.get("SLURM_RESTART_COUNT") or 0),
+        )
+
+    def run(self) -> None:
+        """Claim, carry out, record; leave quietly when somebody else has this try."""
+        manifest: records.Manifest = load(records.Manifest, self.folder / "manifest.json")
+        if self._file(records.RECORD).exists():
+            _log.warning("%s already has a record; this execution is superseded", self._file(records.RECORD))
+            return
+        if not self._claim():
+            return
+        with _Signals(self.stop), _Heart(self, manifest), _Deadline(self, manifest) as deadline_s:
+            result = self._carry_out(manifest, deadline_s)
+            self._conclude(manifest, result)
+
+    def _file(self, what: str) -> Path:
+        return self.folder / element_file(self.index, what)
+
+    def _claim(self) -> bool:
+        """Publish the claim; a restart of the same job keeps its own."""
+        path = self._file(records.CLAIM)
+        ours = records.Claim(nonce=self.nonce, at=self.started_at, holder=self.holder)
+        if fsio.publish(path, ours.encoded()):
+            return True
+        held: records.Claim = load(records.Claim, path)
+        if held.abandoned:
+            _log.error("%s was given up by a reconciler before this job started; leaving", path)
+            return False
+        if held.holder.job_id and held.holder.job_id == self.holder.job_id:
+            _log.warning("%s is of an earlier execution of this same job; going on as the same try", path)
+            return True
+        _log.error("%s belongs to job %s on %s; superseded, leaving", path, held.holder.job_id, held.holder.host)
+        return False
+
+    def _carry_out(self, manifest: records.Manifest, deadline_s: float) -> Result:
+        layout = Layout(Path(manifest.state_root))
+        try:
+            spec: RunSpec = load(RunSpec, layout.run(manifest.run).spec)
+            if spec.digest() != manifest.spec_digest:
+                return Result("refused", f"the run's specification is not the one that was submitted ({manifest.run})")
+            element = manifest.elements[self.index]
+            scratch = Path(tempfile.mkdtemp(prefix=f"ol-{self.nonce}-", dir=_scratch_root(self.environ)))
+        except OuterloopError as error:
+            return Result("refused", str(error))
+        except OSError as error:
+            return Result("infrastructure", f"no scratch space: {error}")
+        try:
+            body = resolve(element.step.body)
+            context = Context(
+                spec, element, layout, scratch, self._file(records.LOG), self.stop, deadline_s, self.environ
+            )
+            return body(context)
+        except OuterloopError as error:
+            return Result("infrastructure", str(error))
+        except Exception as error:  # noqa: BLE001 - whatever a body raises must end in a record
+            _log.exception("the body of %s failed", element.step.key)
+            tail = "".join(traceback.format_exception_only(error)).strip()
+            return Result("infrastructure", f"the job's own program failed: {tail[-500:]}")
+        finally:
+            _remove_tree(scratch)
+
+    def _conclude(self, manifest: records.Manifest, result: Result) -> None:
+        """Write the record last. A signal leaves ``interrupted``: Slurm's word says what it meant."""
+        if self.stop() and self.stop.reason.startswith("SIG"):
+            note = records.Interrupted(
+                nonce=self.nonce,
+                at=self.clock.now(),
+                signal=self.stop.reason,
+                holder=self.holder,
+                payload=dict(result.payload),
+            )
+            self._insist(self._file(records.INTERRUPTED), note.encoded())
+            sys.exit(1)
+        if self.stop():
+            result = Result("timed_out", self.stop.reason, result.payload)
+        element = manifest.elements[self.index]
+        record = records.Record(
+            run=manifest.run,
+            submission=manifest.submission,
+            index=self.index,
+            step=element.step.key,
+            try_number=element.try_number,
+            nonce=self.nonce,
+            outcome=result.outcome,
+            reason=result.reason,
+            started_at=self.started_at,
+            ended_at=self.clock.now(),
+            holder=self.holder,
+            payload=dict(result.payload),
+        )
+        if not self._insist(self._file(records.RECORD), record.encoded()):
+            _log.error("%s was taken by another execution; this result is dropped", self._file(records.RECORD))
+
+    def _insist(self, path: Path, data: bytes) -> bool:
+        """Publish in spite of a filesystem that is full or away for a moment."""
+        for attempt in range(_PUBLISH_TRIES):
+            try:
+                return fsio.publish(path, data)
+            except (OuterloopError, OSError):
+                if attempt + 1 == _PUBLISH_TRIES:
+                    raise
+                _log.exception("%s: trying again", path)
+                self.clock.sleep(2.0**attempt)
+        return False
+
+
+def resolve(reference: str) -> Body:
+    """Import a body named ``package.module:function``; only this package's own are accepted."""
+    module, _, name = reference.partition(":")
+    if not module.startswith(_BODY_PREFIX) or not name.isidentifier():
+        raise OuterloopError(f"{reference!r} is not a body of this package; the manifest is not one of ours")
+    body: Body = getattr(importlib.import_module(module), name)
+    return body
+
+
+def _job_id(environ: Mapping[str, str]) -> str:
+    array, task = environ.get("SLURM_ARRAY_JOB_ID"), environ.get("SLURM_ARRAY_TASK_ID")
+    if array and task:
+        return f"{array}_{task}"
+    return environ.get("SLURM_JOB_ID") or environ.get("OUTERLOOP_LOCAL_JOB") or f"pid-{os.getpid()}"
+
+
+def _scratch_root(environ: Mapping[str, str]) -> str | None:
+    return environ.get("OUTERLOOP_SCRATCH") or environ.get("SLURM_TMPDIR") or environ.get("TMPDIR") or None
+
+
+def _remove_tree(folder: Path) -> None:
+    def allow(_function: object, path: str, _error: object) -> None:
+        with suppress(OSError):
+            Path(path).parent.chmod(0o700)
+            Path(path).unlink()
+
+    shutil.rmtree(folder, onerror=allow)
+
+
+class _Signals:
+    """TERM and USR2 ask for the end, once; what was installed before comes back afterwards."""
+
+    def __init__(self, stop: Stop) -> None:
+        self.stop = stop
+        self.before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGUSR2):
+                self.before[number] = signal.signal(number, self._asked)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def _asked(self, number: int, _frame: FrameType | None) -> None:
+        # USR2 is what we asked Slurm for ahead of the walltime; TERM may be anybody's.
+        if number == signal.SIGUSR2:
+            self.stop.ask("Slurm warned that the walltime is near")
+        else:
+            self.stop.ask(signal.Signals(number).name)
+
+
+class _Deadline:
+    """Asks for the end ahead of the walltime: some sites deliver no signal at all."""
+
+    def __init__(self, execution: Execution, manifest: records.Manifest) -> None:
+        self.stop = execution.stop
+        limit = 60.0 * manifest.elements[execution.index].step.resources.minutes
+        self.left = _seconds_left(execution.environ, limit, time.time())
+        margin = min(_DEADLINE_MARGIN_S, _DEADLINE_SHARE * limit)
+        self.timer = threading.Timer(max(self.left - margin, 1.0), self._reached)
+        self.timer.daemon = True
+
+    def __enter__(self) -> float:
+        self.timer.start()
+        return self.left
+
+    def __exit__(self, *_: object) -> None:
+        self.timer.cancel()
+
+    def _reached(self) -> None:
+        self.stop.ask("the job's own deadline ahead of its walltime was reached")
+
+
+def _seconds_left(environ: Mapping[str, str], limit: float, now: float) -> float:
+    """Seconds to the walltime, by Slurm's word where it is sane; else the whole limit from now."""
+    try:
+        end = float(environ["SLURM_JOB_END_TIME"])
+    except (KeyError, ValueError):
+        return limit
+    return end - now if 0 < end - now <= limit + 60 else limit
+
+
+class _Heart:
+    """A heartbeat file for long steps: a number that changes, compared by whoever looks, never by its time."""
+
+    def __init__(self, execution: Execution, manifest: records.Manifest) -> None:
+        self.execution = execution
+        self.wanted = manifest.elements[execution.index].step.resources.minutes > _HEARTBEAT_OVER_MINUTES
+        self.quiet = threading.Event()
+        self.thread = threading.Thread(target=self._beat, daemon=True)
+
+    def __enter__(self) -> None:
+        if self.wanted:
+            self.thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.quiet.set()
+
+    def _beat(self) -> None:
+        path, beat = self.execution._file(records.HEARTBEAT), 0  # noqa: SLF001 - one noun in two classes
+        while not self.quiet.is_set():
+            beat += 1
+            at: datetime = self.execution.clock.now()
+            with suppress(OuterloopError, OSError):
+                fsio.replace(path, records.Heartbeat(nonce=self.execution.nonce, at=at, beat=beat).encoded())
+            self.quiet.wait(_HEARTBEAT_EVERY_S)

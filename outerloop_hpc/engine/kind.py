@@ -1,0 +1,120 @@
+"""What a kind of work adds to the engine: one pure ``plan`` from outcomes to decisions, and words.
+
+A kind's own state is a function of its spec and its steps' outcomes, so it is computed and never stored:
+a replay cannot disagree with it and a snapshot cannot be too old for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from outerloop_hpc.engine.spec import RunSpec, StepSpec
+from outerloop_hpc.engine.state import RunState, StepWord
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one step, without any Slurm word.
+
+    Attributes:
+        word: ``None`` while it is under way; else one of the closed set.
+        record_outcome: the record's own outcome (``completed``, ``failed``, ``refused``) when the word is ``record``.
+        payload: the record's content for the kind.
+        reason: why, for people.
+    """
+
+    word: StepWord | None
+    record_outcome: str = ""
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that a kind's plan may look at.
+
+    ``resumed`` counts how often a person told the run to go on.
+    """
+
+    spec: RunSpec
+    steps: Mapping[str, StepSpec]
+    outcomes: Mapping[str, Outcome]
+    resumed: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Carry out these steps. Steps that the run has already are found again by their key."""
+
+    steps: tuple[StepSpec, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Park the run until a person resumes or ends it."""
+
+    question: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End what is under way of these steps."""
+
+    steps: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The run's verdict."""
+
+    ending: str
+    reason: str
+    result: Mapping[str, Any]
+
+
+Decision = Submit | Ask | Cancel | End
+
+
+class Kind(Protocol):
+    """One kind of work. All three functions are pure."""
+
+    @property
+    def name(self) -> str:
+        """Its word: steward, benchmark, evolve or feature."""
+        ...
+
+    def plan(self, view: View) -> tuple[Decision, ...]:
+        """Say what the run needs now; nothing when it only has to wait."""
+        ...
+
+    def report(self, spec: RunSpec, state: RunState) -> str:
+        """Return the kind's part of ``report.md``, Markdown."""
+        ...
+
+    def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
+        """Return what an ended run publishes, by path relative to the state folder. Deterministic."""
+        ...
+
+
+def view_of(spec: RunSpec, state: RunState, now: datetime) -> View:
+    """Build the kind's view of a run from the fold."""
+    outcomes: dict[str, Outcome] = {}
+    for key, step in state.steps.items():
+        last = step.last
+        outcomes[key] = Outcome(
+            word=step.settled(),
+            record_outcome=last.record_outcome if last else "",
+            payload=step.payload,
+            reason=last.reason if last else "",
+            node=last.node if last else "",
+        )
+    resumed = sum(1 for decided in state.person if decided.action == "resume")
+    return View(spec, {key: step.spec for key, step in state.steps.items()}, outcomes, resumed, now)

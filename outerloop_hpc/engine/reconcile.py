@@ -1,0 +1,328 @@
+"""Plan one run from its state, its evidence and its kind. Pure: the same input gives the same plan.
+
+Order: a person's word, what became of tries, unbound submissions, the kind's decisions, new submissions, the archive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine import kind as kinds
+from outerloop_hpc.engine.evidence import Evidence
+from outerloop_hpc.engine.rules import Policy, Ruling, rule
+from outerloop_hpc.engine.spec import RunSpec
+from outerloop_hpc.engine.state import RunState, Submission, apply
+from outerloop_hpc.engine.submissions import intend, waiting
+from outerloop_hpc.slurm.port import Availability
+
+
+@dataclass(frozen=True, slots=True)
+class Unbound:
+    """What is known of a submission whose answer was lost.
+
+    Attributes:
+        found: job id that the scheduler has under its name, or that a started element wrote into its claim.
+        answered: whether queue and accounting (where there is one) both answered, so that absence means something.
+    """
+
+    found: str | None
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Who plans, and what may be launched.
+
+    Attributes:
+        launches: how many submissions this plan may add; 0 under PAUSE, HOLD, a full disk.
+        largest: elements per array.
+    """
+
+    host: str
+    user: str
+    compute: str
+    cluster: str
+    launches: int
+    largest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Everything one plan rests on. Tries without evidence (submitted after the look) are left alone."""
+
+    spec: RunSpec
+    state: RunState
+    kind: kinds.Kind
+    policy: Policy
+    here: Here
+    now: datetime
+    evidence: Mapping[tuple[str, int], Evidence] = field(default_factory=dict)
+    unbound: Mapping[str, Unbound] = field(default_factory=dict)
+    inbox: Sequence[ev.PersonDecided] = ()
+    archivable: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One ruling or decision for people: dry runs, ``explain`` and logs print these."""
+
+    subject: str
+    rule: str
+    verdict: str
+    reason: str
+    needs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to commit, then what to do.
+
+    Attributes:
+        events: the transaction; empty when nothing changed.
+        after: the state after it.
+        abandon: unbound submissions to give up, once their claims are taken.
+        archive: submissions whose accounting rows are to be archived, with a note on what is missing.
+        close: whether everything is in place and the run leaves the live index.
+    """
+
+    events: tuple[ev.Event, ...]
+    after: RunState
+    lines: tuple[Line, ...]
+    abandon: tuple[str, ...] = ()
+    archive: tuple[tuple[str, str], ...] = ()
+    close: bool = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to commit and nothing to do."""
+        return not (self.events or self.abandon or self.archive or self.close)
+
+
+class _Planner:
+    """Collects events; ``state`` is always the fold of all of them."""
+
+    def __init__(self, given: Input) -> None:
+        self.given = given
+        self.state = given.state
+        self.events: list[ev.Event] = []
+        self.lines: list[Line] = []
+
+    def add(self, *new: ev.Event) -> None:
+        if not new:
+            return
+        self.events.extend(new)
+        author = ev.Author(host=self.given.here.host, pid=0, user=self.given.here.user, version="plan")
+        transaction = ev.Transaction(
+            run=self.state.run, seq=self.state.seq + 1, nonce="", at=self.given.now, by=author, events=new
+        )
+        self.state = apply(self.state, transaction)
+
+    def say(self, subject: str, rule_name: str, verdict: str, reason: str, needs: str = "") -> None:
+        self.lines.append(Line(subject, rule_name, verdict, reason, needs))
+
+
+def plan(given: Input) -> Plan:
+    """Plan one run."""
+    planner = _Planner(given)
+    if given.state.started_at is None:
+        planner.add(ev.RunStarted(spec_digest=given.spec.digest()))
+    _people(planner)
+    _tries(planner)
+    abandon = _unbound(planner)
+    if planner.state.ended is None and planner.state.parked is None:
+        _decide(planner)
+        _launch(planner)
+    archive, close = _closing(planner)
+    after = planner.state.model_copy(update={"seq": given.state.seq + bool(planner.events)})
+    return Plan(tuple(planner.events), after, tuple(planner.lines), abandon, archive, close)
+
+
+def _people(planner: _Planner) -> None:
+    taken = {decided.file for decided in planner.state.person}
+    for decided in planner.given.inbox:
+        if decided.file in taken or planner.state.ended is not None:
+            continue
+        planner.add(decided)
+        planner.say("run", f"person.{decided.action}", decided.action, f"{decided.who}: {decided.reason}")
+        if decided.action == "end":
+            _withdraw(planner, f"{decided.who} ended the run: {decided.reason}")
+            planner.add(ev.RunEnded(ending="operator", reason=f"{decided.who}: {decided.reason}"))
+
+
+def _withdraw(planner: _Planner, reason: str) -> None:
+    names = {s.name for _, _, s in planner.state.open_tries() if not s.cancel_asked}
+    if names:
+        planner.add(ev.CancelAsked(submissions=tuple(sorted(names)), reason=reason))
+
+
+def _tries(planner: _Planner) -> None:
+    given = planner.given
+    ended: list[ev.Event] = []
+    sightings: list[ev.Sighting] = []
+    asks: list[Line] = []
+    for step, current, submission in list(planner.state.open_tries()):
+        evidence = given.evidence.get((submission.name, current.index))
+        if evidence is None:
+            continue
+        if submission.status != "bound" and not (evidence.files.record or evidence.files.claim):
+            continue
+        ruling = rule(evidence, current, submission, now=given.now, host=given.here.host, policy=given.policy)
+        if ruling.verdict == "wait" and submission.status != "bound":
+            continue
+        subject = f"{step.spec.key} try {current.number}"
+        planner.say(subject, ruling.rule, ruling.verdict, ruling.reason, ruling.needs)
+        if ruling.verdict == "ended" and ruling.outcome is not None:
+            ended.append(_try_ended(step.spec.key, current.number, ruling, evidence))
+            continue
+        if ruling.absent is not None and ruling.absent != (current.absent_since is not None):
+            sightings.append(
+                ev.Sighting(submission=submission.name, index=current.index, absent=ruling.absent, word=ruling.word)
+            )
+        if ruling.verdict == "ask":
+            asks.append(Line(subject, ruling.rule, "ask", ruling.reason, ruling.needs))
+    if sightings:
+        planner.add(ev.Sighted(host=given.here.host, sightings=tuple(sightings)))
+    planner.add(*ended)
+    if asks and planner.state.parked is None and planner.state.ended is None:
+        question = f"{asks[0].subject}: what became of it? Resume to try again, or end the run."
+        planner.add(ev.RunParked(question=question, reason=asks[0].reason))
+
+
+def _try_ended(key: str, number: int, ruling: Ruling, evidence: Evidence) -> ev.TryEnded:
+    record, row = evidence.files.record, evidence.look.accounting_row
+    node = record.holder.host if record is not None else row.columns.get("NodeList", "") if row is not None else ""
+    assert ruling.outcome is not None  # noqa: S101 - narrows the type; the caller checked
+    return ev.TryEnded(
+        step=key,
+        try_number=number,
+        outcome=ruling.outcome,
+        rule=ruling.rule,
+        reason=ruling.reason,
+        word=ruling.word,
+        node="" if node == "None assigned" else node,
+        evidence=evidence.summary(),
+        record_outcome=record.outcome if record is not None else "",
+        payload=record.payload if record is not None and ruling.outcome == "done" else {},
+    )
+
+
+def _unbound(planner: _Planner) -> tuple[str, ...]:
+    given, abandon = planner.given, []
+    for name, submission in list(planner.state.submissions.items()):
+        known = given.unbound.get(name)
+        if submission.status != "intended" or known is None:
+            continue
+        if known.found is not None:
+            reason = "the scheduler knows a job of this name"
+            planner.add(ev.SubmissionBound(name=name, job_id=known.found, adopted=True, reason=reason))
+            planner.say(name, "submission.adopted", "bound", f"{reason}: {known.found}")
+        elif not known.answered:
+            planner.say(name, "submission.unknown", "wait", "the scheduler did not answer", "squeue and sacct answers")
+        elif _surfaced_by(submission, given) > given.now:
+            lag = given.policy.submit_lag_s
+            planner.say(name, "submission.lagging", "wait", "no job of this name yet", f"{lag:g} s of this, or a job")
+        else:
+            abandon.append(name)
+            planner.say(name, "submission.abandoned", "abandon", "it never reached the scheduler")
+    return tuple(abandon)
+
+
+def _surfaced_by(submission: Submission, given: Input) -> datetime:
+    skew = 0.0 if submission.host == given.here.host else given.policy.skew_s
+    return submission.intended_at + timedelta(seconds=given.policy.submit_lag_s + skew)
+
+
+def _decide(planner: _Planner) -> None:
+    given = planner.given
+    refused = max((step.refusals() for step in planner.state.steps.values()), default=0)
+    if refused >= given.policy.refusals:
+        last = next(s.last for s in planner.state.steps.values() if s.refusals() == refused)
+        reason = last.reason if last else ""
+        question = f"the scheduler refused this {refused} times in a row; mend the cause, then resume or end the run"
+        planner.add(ev.RunParked(question=question, reason=reason))
+        planner.say("run", "submit.refused", "ask", reason)
+        return
+    for decision in given.kind.plan(kinds.view_of(given.spec, planner.state, given.now)):
+        _take_decision(planner, decision)
+        if planner.state.ended is not None or planner.state.parked is not None:
+            return
+
+
+def _take_decision(planner: _Planner, decision: kinds.Decision) -> None:
+    match decision:
+        case kinds.Submit(steps, reason):
+            new = tuple(step for step in steps if step.key not in planner.state.steps)
+            if new:
+                planner.add(ev.StepsWanted(steps=new, reason=reason))
+                planner.say("run", "kind.submit", "submit", reason)
+        case kinds.Ask(question, reason):
+            planner.add(ev.RunParked(question=question, reason=reason))
+            planner.say("run", "kind.ask", "ask", reason, question)
+        case kinds.Cancel(keys, reason):
+            held = {s.name for step, _, s in planner.state.open_tries() if step.spec.key in keys and not s.cancel_asked}
+            if held:
+                planner.add(ev.CancelAsked(submissions=tuple(sorted(held)), reason=reason))
+                planner.say("run", "kind.cancel", "cancel", reason)
+        case kinds.End(ending, reason, result):
+            _withdraw(planner, reason)
+            planner.add(ev.RunEnded(ending=ending, reason=reason, result=dict(result)))
+            planner.say("run", "kind.end", ending, reason)
+
+
+def _launch(planner: _Planner) -> None:
+    given, here = planner.given, planner.given.here
+    if planner.state.ended is not None or planner.state.parked is not None:
+        return
+    steps = waiting(planner.state, given.now, given.policy)
+    if not steps:
+        return
+    if here.launches <= 0:
+        planner.say("run", "launch.held", "wait", f"{len(steps)} steps wait; launches are held", "a pass that may launch")
+        return
+    intents = intend(
+        planner.state,
+        steps,
+        target=given.spec.target,
+        compute=here.compute,
+        user=here.user,
+        cluster=here.cluster,
+        host=here.host,
+        largest=here.largest,
+        most=here.launches,
+    )
+    planner.add(*intents)
+    for intent in intents:
+        planner.say(intent.name, "submit", "submit", intent.reason)
+
+
+def _closing(planner: _Planner) -> tuple[tuple[tuple[str, str], ...], bool]:
+    state, given = planner.state, planner.given
+    open_names = {s.name for _, _, s in state.open_tries()}
+    archive = tuple(
+        (name, given.archivable[name])
+        for name, submission in state.submissions.items()
+        if name in given.archivable and not submission.archived and name not in open_names
+    )
+    done = state.ended is not None and not state.closed and not open_names
+    return archive, done and all(s.archived or s.name in dict(archive) for s in state.submissions.values())
+
+
+def archive_note(
+    submission: Submission, complete: bool, availability: Availability, ended_for_s: float, policy: Policy
+) -> str | None:
+    """Whether a submission's accounting can be archived now; the note says what is missing, empty when nothing is.
+
+    ``None`` means: wait for more rows.
+    """
+    if complete:
+        return ""
+    if availability is Availability.DISABLED:
+        return "accounting is switched off here: not measured"
+    if submission.status != "bound":
+        return "it never got a job id: nothing to account for"
+    if ended_for_s >= policy.archive_wait_s:
+        return f"accounting had no complete rows {policy.archive_wait_s:g} s after the end: partly measured at best"
+    return None

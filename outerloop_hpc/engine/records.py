@@ -1,0 +1,107 @@
+"""What a job writes about its own try, and the manifest that it reads. One writer per file."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import AwareDatetime, Field
+
+from outerloop_hpc.documents import Document, Value
+from outerloop_hpc.engine.spec import Image, StepSpec
+
+RecordOutcome = Literal["completed", "failed", "infrastructure", "refused", "timed_out"]
+
+CLAIM = "claim.json"
+RECORD = "record.json"
+INTERRUPTED = "interrupted.json"
+HEARTBEAT = "heartbeat.json"
+LOG = "log"
+
+
+class Holder(Value):
+    """Who wrote a document: enough to find the process or the log again."""
+
+    host: str
+    pid: int
+    job_id: str = ""
+    restart: int = 0
+
+
+class Claim(Document):
+    """``eNNNN.claim.json``: published by the first execution of a try, or by the reconciler to keep it from starting.
+
+    This one file decides between a late job and a reconciler that gave it up.
+    """
+
+    name: ClassVar[str] = "claim"
+
+    nonce: str
+    at: AwareDatetime
+    holder: Holder
+    abandoned: bool = False
+
+
+class Record(Document):
+    """``eNNNN.record.json``: the final word of a try; the first one published stays.
+
+    ``outcome`` is for the engine; ``payload`` is for the kind.
+    """
+
+    name: ClassVar[str] = "record"
+
+    run: str
+    submission: str
+    index: int
+    step: str
+    try_number: int
+    nonce: str
+    outcome: RecordOutcome
+    reason: str = ""
+    started_at: AwareDatetime
+    ended_at: AwareDatetime
+    holder: Holder
+    payload: dict[str, Any] = Field(default_factory=dict)
+
+
+class Interrupted(Document):
+    """``eNNNN.interrupted.json``: a signal ended this execution; Slurm's word says what that meant."""
+
+    name: ClassVar[str] = "interrupted"
+
+    nonce: str
+    at: AwareDatetime
+    signal: str
+    holder: Holder
+    payload: dict[str, Any] = Field(default_factory=dict)
+
+
+class Heartbeat(Document):
+    """``eNNNN.heartbeat.json``: a changing nonce; its age is measured by who sees it unchanged, not by its time."""
+
+    name: ClassVar[str] = "heartbeat"
+
+    nonce: str
+    at: AwareDatetime
+    beat: int
+
+
+class ManifestElement(Value):
+    """One array element: which try of which step."""
+
+    step: StepSpec
+    try_number: int
+
+
+class Manifest(Document):
+    """``manifest.json`` of a submission: all that its elements need, written before the submission."""
+
+    name: ClassVar[str] = "manifest"
+
+    run: str
+    kind: str
+    target: str
+    submission: str
+    spec_digest: str
+    image: Image
+    state_root: str
+    elements: tuple[ManifestElement, ...]

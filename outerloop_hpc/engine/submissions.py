@@ -1,0 +1,112 @@
+"""Which tries go into which submission, under which name. Pure.
+
+An array holds steps of one kind with the same resources. Its name follows from its content, so that a submission whose
+answer was lost is found again by name, in squeue and in sacct.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine.rules import Policy
+from outerloop_hpc.engine.spec import ResourceAsk, digest_of
+from outerloop_hpc.engine.state import REPEATED, RunState, Step
+
+_NAME_LIMIT = 64
+_LONGEST_BACKOFF_S = 3600.0
+_BAD_NODE_WORDS = frozenset({"NODE_FAIL", "BOOT_FAIL"})
+_MOST_EXCLUDED = 3
+
+
+def job_name(run: str, target: str, job: str, elements: Sequence[ev.Element]) -> str:
+    """Return the deterministic job name: at most 64 characters of ``[A-Za-z0-9_.-]``, the digest never cut."""
+    digest = digest_of(run, [(e.step, e.try_number) for e in elements])[:16]
+    readable = re.sub(r"[^A-Za-z0-9_.-]", "_", f"ol.{target}.{job}")[: _NAME_LIMIT - len(digest) - 1]
+    return f"{readable}.{digest}"
+
+
+def due_at(step: Step, policy: Policy) -> datetime | None:
+    """When the step's next try may start: after a pause that doubles with each loss or refusal in a row."""
+    last = step.last
+    if last is None or last.ended_at is None or last.outcome not in REPEATED or last.forgiven:
+        return None
+    failures = max(step.refusals(), step.counted(), 1)
+    pause = min(policy.backoff_s * 2 ** (failures - 1), _LONGEST_BACKOFF_S)
+    return last.ended_at + timedelta(seconds=pause)
+
+
+def waiting(state: RunState, now: datetime, policy: Policy) -> list[Step]:
+    """Steps that want a try now: not settled, none open, past their pause."""
+    found = []
+    for step in state.steps.values():
+        if step.open_try is None and step.settled() is None:
+            due = due_at(step, policy)
+            if due is None or now >= due:
+                found.append(step)
+    return found
+
+
+def resources_of(step: Step) -> ResourceAsk:
+    """The step's ask; doubled memory for the one try after it ran out of it."""
+    ask = step.spec.resources
+    if step.out_of_memory() and ask.memory_mb is not None:
+        return ask.model_copy(update={"memory_mb": 2 * ask.memory_mb})
+    return ask
+
+
+def excluded_nodes(step: Step) -> tuple[str, ...]:
+    """Nodes that failed under earlier tries of this step, newest first."""
+    failed = [t.node for t in reversed(step.tries) if t.word in _BAD_NODE_WORDS and t.node]
+    return tuple(dict.fromkeys(failed))[:_MOST_EXCLUDED]
+
+
+def group(steps: Sequence[Step], largest: int) -> list[tuple[ResourceAsk, tuple[str, ...], list[Step]]]:
+    """Put steps into arrays: same kind of step, same resources, same nodes to avoid, at most ``largest`` each."""
+    groups: dict[str, tuple[ResourceAsk, tuple[str, ...], list[Step]]] = {}
+    keys: dict[str, list[str]] = defaultdict(list)
+    for step in steps:
+        ask, avoid = resources_of(step), excluded_nodes(step)
+        kind = digest_of(step.spec.job, ask.model_dump(), avoid)
+        chunk = f"{kind}.{len(keys[kind]) // largest}"
+        keys[kind].append(step.spec.key)
+        groups.setdefault(chunk, (ask, avoid, []))[2].append(step)
+    return list(groups.values())
+
+
+def intend(
+    state: RunState,
+    steps: Sequence[Step],
+    *,
+    target: str,
+    compute: str,
+    user: str,
+    cluster: str,
+    host: str,
+    largest: int,
+    most: int,
+) -> list[ev.SubmissionIntended]:
+    """Make the intents for these steps, at most ``most`` submissions."""
+    intents = []
+    for ask, avoid, members in group(steps, largest)[: max(most, 0)]:
+        elements = tuple(ev.Element(step=s.spec.key, try_number=len(s.tries) + 1) for s in members)
+        job = members[0].spec.job
+        repeats = sum(1 for s in members if s.tries)
+        again = f", {repeats} of them again" if repeats else ""
+        intents.append(
+            ev.SubmissionIntended(
+                name=job_name(state.run, target, job, elements),
+                compute=compute,
+                user=user,
+                cluster=cluster,
+                elements=elements,
+                resources=ask,
+                exclude_nodes=avoid,
+                host=host,
+                reason=f"{len(members)} {job} step{'s' if len(members) > 1 else ''} to carry out{again}",
+            )
+        )
+    return intents

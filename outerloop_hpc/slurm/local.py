@@ -1,0 +1,182 @@
+"""The embedded default: the compute port without Slurm, on submitit's local executor.
+
+submitit starts one controller per submission; it runs the elements, a few at a time, and writes what a cluster's
+accounting would know into ``local/<name>.jsonl``. Observing is reading those files and asking whether processes live.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from outerloop_hpc import effects, fsio
+from outerloop_hpc.errors import TryLater
+from outerloop_hpc.process import scrubbed
+from outerloop_hpc.slurm import localjobs
+from outerloop_hpc.slurm.localjobs import ProcessId
+from outerloop_hpc.slurm.port import (
+    AccountingRow,
+    Answer,
+    Availability,
+    Bound,
+    JobRef,
+    Observation,
+    QueueRow,
+    SubmissionAmbiguous,
+    Work,
+)
+
+_CONTROLLER_WAIT_S = 20.0
+
+
+def boot_id() -> str:
+    """Identify this boot of this host, so that a pid of before a reboot is not taken for a live one."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since boot; ``None`` when it is gone or a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in {"Z", "X"} else int(fields[19])
+
+
+def this_process() -> ProcessId:
+    """Identify the calling process."""
+    return process_id(os.getpid())
+
+
+def process_id(pid: int) -> ProcessId:
+    """Identify a process of this host."""
+    return ProcessId(pid, start_ticks(pid) or 0, boot_id(), socket.gethostname())
+
+
+def alive(process: ProcessId) -> bool | None:
+    """Whether this very process lives; ``None`` when it is on another host and cannot be asked from here."""
+    if process.host != socket.gethostname():
+        return None
+    return process.boot == boot_id() and start_ticks(process.pid) == process.ticks
+
+
+class LocalCompute:
+    """The compute port on this machine."""
+
+    name = "local"
+
+    def __init__(self, root: Path, *, parallel: int = 0, environ: Mapping[str, str] | None = None) -> None:
+        self.root = root
+        self.parallel = parallel or os.cpu_count() or 1
+        self.environ = scrubbed(os.environ if environ is None else environ)
+        self.user = getpass.getuser()
+
+    def submit(self, work: Work) -> Bound:
+        """Start a controller for this submission; its name can be used once.
+
+        Raises:
+            SubmissionAmbiguous: the name was used before; look at what it became.
+        """
+        fsio.make_folder(self.root)
+        fsio.make_folder(work.folder, private=True)
+        path = self.root / f"{work.name}.jsonl"
+        first = {
+            "name": work.name,
+            "user": self.user,
+            "host": socket.gethostname(),
+            "function": work.function,
+            "parallel": min(work.parallel or self.parallel, self.parallel),
+            **localjobs.resources_of(work.resources.cpus, work.resources.minutes, work.arguments),
+        }
+        if not fsio.publish(path, localjobs.event_line("submitted", time.time(), first).encode()):
+            raise SubmissionAmbiguous(f"{path}: this name was submitted before; the next pass looks at what it became")
+        job_id = effects.perform("command", "submitit.local", lambda: self._start(work, path))
+        return Bound(job_id=job_id, cluster="", array=len(work.arguments) > 1)
+
+    def _start(self, work: Work, path: Path) -> str:
+        import submitit  # noqa: PLC0415 - heavy, and only needed to submit
+
+        from outerloop_hpc.slurm.localcontroller import run_local  # noqa: PLC0415 - the function to pickle
+
+        rounds = -(-len(work.arguments) // self.parallel)
+        executor = submitit.LocalExecutor(folder=work.folder)
+        executor.update_parameters(
+            timeout_min=work.resources.minutes * rounds + 10, stderr_to_stdout=True, signal_delay_s=0
+        )
+        with _detached(self.environ):
+            job = executor.submit(run_local, str(path))
+        return str(job.job_id)
+
+    def observe(self, jobs: Sequence[JobRef]) -> Observation:
+        """Read the event file of each job. Bound and unbound ones are found by their name alike."""
+        queue: list[QueueRow] = []
+        accounting: list[AccountingRow] = []
+        problems: list[str] = []
+        for ref in jobs:
+            try:
+                text = fsio.read(self.root / f"{ref.name}.jsonl").decode("utf-8", errors="replace")
+            except FileNotFoundError:
+                continue
+            job, trouble = localjobs.parse(text)
+            problems.extend(f"{ref.name}: {problem}" for problem in trouble)
+            if job is not None:
+                job.job_id = ref.job_id or job.job_id
+                if job.job_id:
+                    rows = localjobs.rows(job, alive, time.time())
+                    queue.extend(rows[0])
+                    accounting.extend(rows[1])
+        said = tuple(problems)
+        return Observation(
+            Answer(Availability.ANSWERED, tuple(queue), said), Answer(Availability.ANSWERED, tuple(accounting), said)
+        )
+
+    def cancel(self, jobs: Sequence[JobRef]) -> None:
+        """Ask the controllers of these jobs to end their elements."""
+        for ref in jobs:
+            with contextlib.suppress(FileNotFoundError):
+                job, _ = localjobs.parse(
+                    fsio.read(self.root / f"{ref.name}.jsonl").decode("utf-8", errors="replace")
+                )
+                if job is not None and job.controller is not None and alive(job.controller):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(job.controller.pid, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _detached(environ: Mapping[str, str]) -> Iterator[None]:
+    """Let the child outlive us: no shared terminal or pipes, no interrupt, our environment only.
+
+    submitit's controller inherits all of these; a tick in a pipe would otherwise seem to run as long as its jobs.
+    """
+    saved: dict[str, Any] = {"env": dict(os.environ)}
+    streams = [os.dup(number) for number in range(3)]
+    null = os.open(os.devnull, os.O_RDWR)
+    handlers = {}
+    try:
+        for number in (signal.SIGINT, signal.SIGHUP):
+            with contextlib.suppress(ValueError):  # outside the main thread nothing can be set, nor need be
+                handlers[number] = signal.signal(number, signal.SIG_IGN)
+        for number in range(3):
+            os.dup2(null, number)
+        os.environ.clear()
+        os.environ.update(environ)
+        yield
+    except OSError as error:
+        raise TryLater(f"no local job could be started: {error}") from error
+    finally:
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        os.close(null)
+        os.environ.clear()
+        os.environ.update(saved["env"])
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
