@@ -1,0 +1,25 @@
+"""The environment in which Slurm's clients run: no options of an outer job, but the way to the cluster kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from outerloop_hpc.process import scrubbed
+
+#: Not options but where the cluster is and who we are there; without them some sites' clients reach nothing.
+KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
+
+#: What a distributed launcher around us would smuggle into a job (the list of submitit's ``clean_env``).
+_LAUNCHER = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+
+
+def submission_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what sbatch gets, and with it the job: a submission from inside a job must not inherit that job."""
+    kept = {name: environ[name] for name in KEPT if name in environ}
+    return {name: value for name, value in scrubbed(environ).items() if name not in _LAUNCHER} | kept
+
+
+def query_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what squeue, sacct and scontrol get: the same output whatever the user's locale and habits are."""
+    fixed = {"LC_ALL": "C", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+    return submission_environment(environ) | fixed
