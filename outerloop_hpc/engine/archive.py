@@ -28,9 +28,7 @@ class Accounting(Document):
 def complete(submission: Submission, rows: Sequence[AccountingRow]) -> bool:
     """Whether every element has an allocation row that ended, with a time."""
     ended = {
-        row.task
-        for row in rows
-        if not row.step and row.end is not None and classify(row.state).life is Life.ENDED
+        row.task for row in rows if not row.step and row.end is not None and classify(row.state).life is Life.ENDED
     }
     array = len(submission.elements) > 1
     wanted = set(range(len(submission.elements))) if array else {None}

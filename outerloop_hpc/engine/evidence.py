@@ -121,9 +121,8 @@ class Index:
             else:
                 foreign.append(f"queue: {getattr(found, 'reason', '')}")
         rows = self.accounting.get(key, ())
-        for entry in rows:
-            if not entry.step and not (found := matches(entry, ref)):
-                foreign.append(f"accounting: {getattr(found, 'reason', '')}")
+        verdicts = [matches(entry, ref) for entry in rows if not entry.step]
+        foreign.extend(f"accounting: {getattr(found, 'reason', '')}" for found in verdicts if not found)
         tried = attempts(rows, ref)
         latest = newest(attempt.allocation for attempt in tried).get(key[1])
         return Look(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from datetime import datetime
 from typing import ClassVar
@@ -46,9 +45,7 @@ def waiting(folder: RunFolder) -> list[PersonDecided]:
     for name in fsio.names(folder.inbox):
         with suppress(FileNotFoundError):
             decision: Decision = load(Decision, folder.inbox / name)
-            found.append(
-                PersonDecided(file=name, action=decision.action, who=decision.who, reason=decision.reason)
-            )
+            found.append(PersonDecided(file=name, action=decision.action, who=decision.who, reason=decision.reason))
     return found
 
 
@@ -58,6 +55,6 @@ def done(folder: RunFolder, name: str) -> None:
 
     def move() -> None:
         with suppress(FileNotFoundError):
-            os.replace(folder.inbox / name, folder.inbox_done / name)
+            (folder.inbox / name).replace(folder.inbox_done / name)
 
     effects.perform("move", str(folder.inbox / name), move)

@@ -89,6 +89,15 @@ class Journal:
             raise Overtaken(f"{path}: another reconciler went on with {self.folder.run_id}; its plan holds")
         return apply(state, transaction)
 
+    def still_at(self, state: RunState) -> None:
+        """Make sure that nobody went on since ``state``.
+
+        Raises:
+            Overtaken: somebody did; whatever was about to be done is theirs to decide.
+        """
+        if _name(state.seq + 1) in fsio.names(self.folder.journal):
+            raise Overtaken(f"{self.folder.run_id}: another reconciler went on meanwhile; nothing is done here")
+
     def save_snapshot(self, state: RunState) -> None:
         """Cache the fold. Losing it costs time only, so a full disk is not an error here."""
         with suppress(OuterloopError, OSError):

@@ -56,7 +56,7 @@ class Input:
     spec: RunSpec
     state: RunState
     kind: kinds.Kind
-    policy: Policy
+    policies: Mapping[str, Policy]
     here: Here
     now: datetime
     evidence: Mapping[tuple[str, int], Evidence] = field(default_factory=dict)
@@ -169,7 +169,14 @@ def _tries(planner: _Planner) -> None:
             continue
         if submission.status != "bound" and not (evidence.files.record or evidence.files.claim):
             continue
-        ruling = rule(evidence, current, submission, now=given.now, host=given.here.host, policy=given.policy)
+        ruling = rule(
+            evidence,
+            current,
+            submission,
+            now=given.now,
+            host=given.here.host,
+            policy=given.policies[submission.compute],
+        )
         if ruling.verdict == "wait" and submission.status != "bound":
             continue
         subject = f"{step.spec.key} try {current.number}"
@@ -222,7 +229,7 @@ def _unbound(planner: _Planner) -> tuple[str, ...]:
         elif not known.answered:
             planner.say(name, "submission.unknown", "wait", "the scheduler did not answer", "squeue and sacct answers")
         elif _surfaced_by(submission, given) > given.now:
-            lag = given.policy.submit_lag_s
+            lag = given.policies[submission.compute].submit_lag_s
             planner.say(name, "submission.lagging", "wait", "no job of this name yet", f"{lag:g} s of this, or a job")
         else:
             abandon.append(name)
@@ -231,14 +238,15 @@ def _unbound(planner: _Planner) -> tuple[str, ...]:
 
 
 def _surfaced_by(submission: Submission, given: Input) -> datetime:
-    skew = 0.0 if submission.host == given.here.host else given.policy.skew_s
-    return submission.intended_at + timedelta(seconds=given.policy.submit_lag_s + skew)
+    policy = given.policies[submission.compute]
+    skew = 0.0 if submission.host == given.here.host else policy.skew_s
+    return submission.intended_at + timedelta(seconds=policy.submit_lag_s + skew)
 
 
 def _decide(planner: _Planner) -> None:
     given = planner.given
     refused = max((step.refusals() for step in planner.state.steps.values()), default=0)
-    if refused >= given.policy.refusals:
+    if refused >= given.policies[given.here.compute].refusals:
         last = next(s.last for s in planner.state.steps.values() if s.refusals() == refused)
         reason = last.reason if last else ""
         question = f"the scheduler refused this {refused} times in a row; mend the cause, then resume or end the run"
@@ -276,11 +284,13 @@ def _launch(planner: _Planner) -> None:
     given, here = planner.given, planner.given.here
     if planner.state.ended is not None or planner.state.parked is not None:
         return
-    steps = waiting(planner.state, given.now, given.policy)
+    steps = waiting(planner.state, given.now, given.policies[here.compute])
     if not steps:
         return
     if here.launches <= 0:
-        planner.say("run", "launch.held", "wait", f"{len(steps)} steps wait; launches are held", "a pass that may launch")
+        planner.say(
+            "run", "launch.held", "wait", f"{len(steps)} steps wait; launches are held", "a pass that may launch"
+        )
         return
     intents = intend(
         planner.state,
@@ -311,7 +321,7 @@ def _closing(planner: _Planner) -> tuple[tuple[tuple[str, str], ...], bool]:
 
 
 def archive_note(
-    submission: Submission, complete: bool, availability: Availability, ended_for_s: float, policy: Policy
+    submission: Submission, *, complete: bool, availability: Availability, ended_for_s: float, policy: Policy
 ) -> str | None:
     """Whether a submission's accounting can be archived now; the note says what is missing, empty when nothing is.
 

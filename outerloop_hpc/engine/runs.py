@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import AwareDatetime
@@ -25,8 +26,8 @@ class OrderClaim(Document):
     spec: RunSpec
 
 
-def _claim_path(layout: Layout, target: str, order: str) -> tuple[str, str]:
-    return target, f"{digest_of(target, order)[:32]}.json"
+def _claim_path(layout: Layout, target: str, order: str) -> Path:
+    return layout.claims / target / f"{digest_of(target, order)[:32]}.json"
 
 
 def claimed(layout: Layout, target: str, order: str) -> OrderClaim | None:
@@ -35,9 +36,8 @@ def claimed(layout: Layout, target: str, order: str) -> OrderClaim | None:
     Raises:
         Fault: the claim is there and cannot be read; its order stays held.
     """
-    folder, name = _claim_path(layout, target, order)
     try:
-        claim: OrderClaim = load(OrderClaim, layout.claims / folder / name)
+        claim: OrderClaim = load(OrderClaim, _claim_path(layout, target, order))
     except FileNotFoundError:
         return None
     return claim
@@ -48,10 +48,10 @@ def claim(layout: Layout, order: str, spec: RunSpec) -> OrderClaim:
 
     The specification is inside the claim, so that a run whose maker died is made by the next pass.
     """
-    folder, name = _claim_path(layout, spec.target, order)
-    fsio.make_folder(layout.claims / folder)
+    path = _claim_path(layout, spec.target, order)
+    fsio.make_folder(path.parent)
     ours = OrderClaim(id=fsio.nonce(), order=order, at=spec.made_at, spec=spec)
-    if fsio.publish(layout.claims / folder / name, ours.encoded()):
+    if fsio.publish(path, ours.encoded()):
         return ours
     held = claimed(layout, spec.target, order)
     return ours if held is None else held
@@ -107,5 +107,3 @@ def every(layout: Layout) -> Iterator[RunFolder]:
             except UsageError:
                 continue
             yield RunFolder(layout.runs / month / name)
-
-

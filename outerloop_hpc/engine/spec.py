@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, Field
 
 from outerloop_hpc.documents import Document, Value
 
-Scalar = str | int | float | bool
+Scalar = str | int | bool
 
 
 def digest_of(*parts: Any) -> str:

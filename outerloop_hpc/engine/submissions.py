@@ -77,7 +77,7 @@ def group(steps: Sequence[Step], largest: int) -> list[tuple[ResourceAsk, tuple[
     return list(groups.values())
 
 
-def intend(
+def intend(  # noqa: PLR0913 - all of it is fixed by who plans, see reconcile.Here
     state: RunState,
     steps: Sequence[Step],
     *,

@@ -142,9 +142,7 @@ class LocalCompute:
         """Ask the controllers of these jobs to end their elements."""
         for ref in jobs:
             with contextlib.suppress(FileNotFoundError):
-                job, _ = localjobs.parse(
-                    fsio.read(self.root / f"{ref.name}.jsonl").decode("utf-8", errors="replace")
-                )
+                job, _ = localjobs.parse(fsio.read(self.root / f"{ref.name}.jsonl").decode("utf-8", errors="replace"))
                 if job is not None and job.controller is not None and alive(job.controller):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(job.controller.pid, signal.SIGTERM)
@@ -161,9 +159,9 @@ def _detached(environ: Mapping[str, str]) -> Iterator[None]:
     null = os.open(os.devnull, os.O_RDWR)
     handlers = {}
     try:
-        for number in (signal.SIGINT, signal.SIGHUP):
+        for ignored in (signal.SIGINT, signal.SIGHUP):
             with contextlib.suppress(ValueError):  # outside the main thread nothing can be set, nor need be
-                handlers[number] = signal.signal(number, signal.SIG_IGN)
+                handlers[ignored] = signal.signal(ignored, signal.SIG_IGN)
         for number in range(3):
             os.dup2(null, number)
         os.environ.clear()
@@ -178,5 +176,5 @@ def _detached(environ: Mapping[str, str]) -> Iterator[None]:
         os.close(null)
         os.environ.clear()
         os.environ.update(saved["env"])
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for ignored, handler in handlers.items():
+            signal.signal(ignored, handler)

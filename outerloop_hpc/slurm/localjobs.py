@@ -137,7 +137,7 @@ def _accounting_rows(job: LocalJob, index: int, state: str) -> list[AccountingRo
     alive = state in {"PENDING", "RUNNING"}
     end = None if alive else int(float(ended.get("at", job.last)))
     columns = _columns(job, index, state, start, end)
-    found = [_row(job, index, "", state, columns, start, end)]
+    found = [_row(job, index, "", columns)]
     if "cpu_s" in ended:
         used = {
             **columns,
@@ -146,13 +146,11 @@ def _accounting_rows(job: LocalJob, index: int, state: str) -> list[AccountingRo
             "MaxRSS": str(ended["rss"]),
             "TotalCPU": columns["TotalCPU"],
         }
-        found.append(_row(job, index, "batch", state, used, start, end))
+        found.append(_row(job, index, "batch", used))
     return found
 
 
-def _row(
-    job: LocalJob, index: int, step: str, state: str, columns: Mapping[str, str], start: int | None, end: int | None
-) -> AccountingRow:
+def _row(job: LocalJob, index: int, step: str, columns: Mapping[str, str]) -> AccountingRow:
     ended = job.ended.get(index, {})
     code = None if not ended else (int(ended["status"]), int(ended["signal"]))
     by = ended.get("uid")
@@ -163,14 +161,18 @@ def _row(
         name=str(job.submitted["name"]),
         user=str(job.submitted["user"]),
         cluster="",
-        state=state,
+        state=columns["State"].partition(" ")[0],
         cancelled_by=None if by is None else int(by),
         submit=int(job.submitted["at"]),
-        start=start,
-        end=end,
+        start=_epoch(columns["Start"]),
+        end=_epoch(columns["End"]),
         exit_code=code,
         columns=columns,
     )
+
+
+def _epoch(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
 
 
 def _columns(job: LocalJob, index: int, state: str, start: int | None, end: int | None) -> dict[str, str]:

@@ -1,0 +1,185 @@
+"""Carry out one run's plan: commit, do, commit what came of it. Every part can be done again after a crash."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from outerloop_hpc import effects, fsio
+from outerloop_hpc.clock import Clock
+from outerloop_hpc.documents import load
+from outerloop_hpc.engine import archive, ending, inbox, records
+from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine.evidence import Index
+from outerloop_hpc.engine.kind import Kind
+from outerloop_hpc.engine.layout import Layout, element_file
+from outerloop_hpc.engine.reconcile import Plan
+from outerloop_hpc.engine.state import Submission
+from outerloop_hpc.engine.watch import LiveRun
+from outerloop_hpc.slurm.port import Bound, Compute, Resources, SubmissionAmbiguous, SubmissionRefused, Work
+
+_log = logging.getLogger(__name__)
+
+BODY = "outerloop_hpc.engine.job:run_element"
+#: Beyond this between an intent and its submission the process was asleep: look again before buying anything.
+_STALE_INTENT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What carrying out needs.
+
+    Attributes:
+        wake: function that a tiny job after each submission calls with the run's folder; empty for none.
+    """
+
+    layout: Layout
+    computes: Mapping[str, Compute]
+    author: ev.Author
+    clock: Clock
+    wake: str = ""
+
+
+class Carrier:
+    """Carries out plans for one pass; counts what it submitted and remembers what went wrong."""
+
+    def __init__(self, hands: Hands, indexes: Mapping[str, Index]) -> None:
+        self.hands, self.indexes = hands, indexes
+        self.submitted = 0
+        self.problems: list[str] = []
+
+    def out(self, run: LiveRun, plan: Plan, kind: Kind) -> None:
+        """Do what the plan says.
+
+        Raises:
+            Overtaken: another reconciler went on with this run; nothing more is done here.
+            TryLater: the state folder cannot be written.
+        """
+        committed_at = self.hands.clock.steady()
+        self._commit(run, *plan.events)
+        for event in plan.events:
+            if isinstance(event, ev.PersonDecided):
+                inbox.done(run.journal.folder, event.file)
+        for name in plan.abandon:
+            self._abandon(run, run.state.submissions[name])
+        for event in plan.events:
+            if isinstance(event, ev.SubmissionIntended):
+                self._submit(run, event, committed_at)
+        for name, note in plan.archive:
+            self._archive(run, run.state.submissions[name], note)
+        if plan.close or any(isinstance(event, ev.RunEnded) for event in plan.events):
+            ending.publish(self.hands.layout, run.journal.folder, run.spec, run.state, kind)
+        if plan.close:
+            self._close(run)
+
+    def _commit(self, run: LiveRun, *events: ev.Event) -> None:
+        if events:
+            run.state = run.journal.commit(
+                run.state, events, by=self.hands.author, at=self.hands.clock.now(), nonce=fsio.nonce()
+            )
+
+    def _submit(self, run: LiveRun, intent: ev.SubmissionIntended, committed_at: float) -> None:
+        if self.hands.clock.steady() - committed_at > _STALE_INTENT_S:
+            run.journal.still_at(run.state)
+        compute = self.hands.computes[intent.compute]
+        work = self._work(run, intent)
+        try:
+            bound = compute.submit(work)
+        except SubmissionRefused as refusal:
+            self.problems.append(f"{intent.name}: refused: {refusal}")
+            self._commit(run, ev.SubmissionRefused(name=intent.name, complaint=str(refusal)))
+            return
+        except SubmissionAmbiguous as doubt:
+            # Not an answer: the next pass looks the name up in squeue and sacct.
+            self.problems.append(f"{intent.name}: unclear: {doubt}")
+            return
+        self.submitted += 1
+        self._commit(run, ev.SubmissionBound(name=intent.name, job_id=bound.job_id, cluster=bound.cluster))
+        self._wake(run, intent, bound, compute)
+
+    def _work(self, run: LiveRun, intent: ev.SubmissionIntended) -> Work:
+        folder = run.journal.folder.submission(intent.name)
+        fsio.make_folder(folder)
+        elements = tuple(
+            records.ManifestElement(
+                step=run.state.steps[e.step].spec.model_copy(update={"resources": intent.resources}),
+                try_number=e.try_number,
+            )
+            for e in intent.elements
+        )
+        manifest = records.Manifest(
+            run=run.run_id,
+            kind=run.spec.kind,
+            target=run.spec.target,
+            submission=intent.name,
+            spec_digest=run.spec.digest(),
+            image=run.spec.image,
+            state_root=str(self.hands.layout.root),
+            elements=elements,
+        )
+        fsio.publish(folder / "manifest.json", manifest.encoded())
+        ask = intent.resources
+        return Work(
+            name=intent.name,
+            function=BODY,
+            arguments=tuple(str(folder / f"e{index:04d}") for index in range(len(elements))),
+            folder=folder / "submitit",
+            resources=Resources(ask.minutes, ask.cpus, ask.memory_mb, ask.gpus, ask.signal_lead_s, ask.options),
+            parallel=ask.parallel,
+            exclude_nodes=intent.exclude_nodes,
+        )
+
+    def _wake(self, run: LiveRun, intent: ev.SubmissionIntended, bound: Bound, compute: Compute) -> None:
+        """A tiny job after this one moves the run on without any cron; the tick is its backup, so failure is a note."""
+        if not self.hands.wake or compute.name != "slurm":
+            return
+        work = Work(
+            name=f"{intent.name[:62]}.w",
+            function=self.hands.wake,
+            arguments=(str(run.journal.folder.path),),
+            folder=run.journal.folder.submission(intent.name) / "submitit",
+            resources=Resources(minutes=10),
+            after=bound.job_id,
+        )
+        try:
+            compute.submit(work)
+        except (SubmissionRefused, SubmissionAmbiguous) as error:
+            self.problems.append(f"{work.name}: no wake job: {error}; the next tick moves the run on")
+
+    def _abandon(self, run: LiveRun, submission: Submission) -> None:
+        """Take the claim of every element, so that a job that surfaces after all leaves at once; then say so."""
+        folder = run.journal.folder.submission(submission.name)
+        fsio.make_folder(folder)
+        author = self.hands.author
+        for index in range(len(submission.elements)):
+            path = folder / element_file(index, records.CLAIM)
+            holder = records.Holder(host=author.host, pid=author.pid)
+            ours = records.Claim(nonce=fsio.nonce(), at=self.hands.clock.now(), holder=holder, abandoned=True)
+            if not fsio.publish(path, ours.encoded()) and not load(records.Claim, path).abandoned:
+                _log.warning("%s: a job has claimed it after all; it will be adopted", path)
+                return
+        reason = "no job of this name surfaced; its claims are taken, so a late one would leave"
+        self._commit(run, ev.SubmissionAbandoned(name=submission.name, reason=reason))
+
+    def _archive(self, run: LiveRun, submission: Submission, note: str) -> None:
+        rows = self.indexes[submission.compute].rows_of(submission)
+        count = archive.write(run.journal.folder, submission, rows, note)
+        self._commit(run, ev.AccountingArchived(submission=submission.name, rows=count, note=note))
+
+    def _close(self, run: LiveRun) -> None:
+        self._commit(run, ev.RunClosed())
+        leave_live_index(self.hands.layout, run)
+
+
+def leave_live_index(layout: Layout, run: LiveRun) -> None:
+    """Remove what a closed run no longer needs; done again by the next pass when a crash came between."""
+    for name, submission in run.state.submissions.items():
+        clean = all(t.outcome == "done" for s in run.state.steps.values() for t in s.tries if t.submission == name)
+        if submission.status != "bound" or clean:
+            scrap = run.journal.folder.submission(name) / "submitit"
+            effects.perform("remove", str(scrap), partial(shutil.rmtree, scrap, ignore_errors=True))
+    run.journal.save_snapshot(run.state)
+    fsio.remove(layout.live / run.run_id)

@@ -1,0 +1,322 @@
+"""One bounded, overlap-safe pass: observe, plan, commit, act. ``tick`` launches new work too, ``reconcile`` does not.
+
+Reconciling is always possible: PAUSE, HOLD, a full disk or a broken contract stop launches, never the reading of truth.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from outerloop_hpc import fsio
+from outerloop_hpc.engine import reconcile, runs, watch
+from outerloop_hpc.engine.carry import Carrier, Hands, leave_live_index
+from outerloop_hpc.engine.evidence import Index, ref_of
+from outerloop_hpc.engine.journal import Overtaken
+from outerloop_hpc.engine.kind import Kind
+from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.rules import Policy
+from outerloop_hpc.engine.spec import RunSpec, stamp
+from outerloop_hpc.errors import Fault, OuterloopError, TryLater
+from outerloop_hpc.slurm.port import Availability, Compute, JobRef
+
+_log = logging.getLogger(__name__)
+
+_ROUNDS = 4
+_QUIET = frozenset({"wait", "alive"})
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Something a lane wants done: a run to make, or why it cannot be made.
+
+    Attributes:
+        key: names the order; a claim on it is exclusive.
+        spec: the run; ``None`` when refused.
+        reason: why now, or why not.
+    """
+
+    target: str
+    key: str
+    spec: RunSpec | None
+    reason: str
+
+
+class Lane(Protocol):
+    """A source of new runs. It isolates its own targets: one that fails yields a refusal and the next is served."""
+
+    @property
+    def name(self) -> str:
+        """Its word for people."""
+        ...
+
+    def orders(self) -> Iterable[Order]:
+        """Yield what is wanted now; orders that were carried out may come again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one pass may do. 0 live runs means no limit."""
+
+    submissions: int = 20
+    live_runs: int = 50
+    min_free_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Everything that a pass needs, wired once.
+
+    Attributes:
+        default: the compute that new submissions go to.
+        largest: elements per array there.
+    """
+
+    hands: Hands
+    kinds: Mapping[str, Kind]
+    default: str
+    policy: Policy
+    limits: Limits
+    largest: int = 1000
+    cluster: str = ""
+
+    @property
+    def layout(self) -> Layout:
+        """The state folder."""
+        return self.hands.layout
+
+    @property
+    def compute(self) -> Compute:
+        """Where new submissions go."""
+        return self.hands.computes[self.default]
+
+
+@dataclass(slots=True)
+class PassResult:
+    """What one pass saw and did.
+
+    Attributes:
+        lines: (run id or lane, ruling or decision).
+        faults: (run id, text) of runs that could not be handled.
+        problems: sources that did not answer, submissions that were refused.
+        held: why nothing was launched; empty when launches were allowed.
+    """
+
+    lines: list[tuple[str, reconcile.Line]] = field(default_factory=list)
+    faults: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    held: str = ""
+    live: int = 0
+    submitted: int = 0
+    closed: int = 0
+    calls: int = 0
+    unavailable: bool = False
+
+
+class Pass:
+    """One pass over all live runs, or over the named ones."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        launch: bool,
+        dry_run: bool = False,
+        only: Sequence[str] = (),
+        lanes: Sequence[Lane] = (),
+    ) -> None:
+        self.engine, self.launch, self.dry_run, self.only, self.lanes = engine, launch, dry_run, only, lanes
+        self.result = PassResult()
+        self.now = engine.hands.clock.now()
+        self.policies = watch.policies_for(engine.policy, engine.hands.computes)
+
+    def run(self) -> PassResult:
+        """Make the pass.
+
+        Raises:
+            TryLater: the state folder cannot be written at all.
+        """
+        self._beat("started")
+        self.result.held = self._why_held()
+        live = list(self._load(self.only or runs.live(self.engine.layout)))
+        self.result.live = len(live)
+        indexes = watch.look(live, self.engine.hands.computes)
+        self._note_sources(indexes)
+        carrier = Carrier(self.engine.hands, indexes)
+        for run in live:
+            self._advance(run, indexes, carrier)
+        if self.launch and not self.only:
+            self._serve_lanes(carrier)
+        self._cancel(live)
+        self.result.submitted = carrier.submitted
+        self.result.problems += carrier.problems
+        self._beat("completed")
+        return self.result
+
+    def _beat(self, phase: str) -> None:
+        if self.dry_run:
+            return
+        folder = self.engine.layout.tick
+        fsio.make_folder(folder)
+        author = self.engine.hands.author
+        said = {"schema": f"{phase}/1", "at": stamp(self.now), "host": author.host, "pid": author.pid}
+        fsio.replace(folder / f"{phase}.json", json.dumps(said).encode() + b"\n")
+
+    def _why_held(self) -> str:
+        layout, needed = self.engine.layout, self.engine.limits.min_free_bytes
+        for sentinel in ("PAUSE", "HOLD"):
+            if (layout.tick / sentinel).exists():
+                return f"{layout.tick / sentinel} is there; remove it to launch again"
+        free = shutil.disk_usage(layout.root if layout.root.exists() else "/").free
+        if free < needed:
+            return f"{layout.root}: {free / 2**30:.1f} GiB free, {needed / 2**30:.1f} wanted"
+        return ""
+
+    def _load(self, wanted: Iterable[str]) -> Iterator[watch.LiveRun]:
+        for run_id in wanted:
+            try:
+                run = watch.load(self.engine.layout, run_id)
+            except OuterloopError as fault:
+                self.result.faults.append((run_id, str(fault)))
+                continue
+            if run.state.closed:
+                if not self.dry_run:
+                    leave_live_index(self.engine.layout, run)
+                continue
+            yield run
+
+    def _note_sources(self, indexes: Mapping[str, Index]) -> None:
+        for name, index in indexes.items():
+            seen = index.observation
+            self.result.calls += seen.calls
+            for source, answer in (("queue", seen.queue), ("accounting", seen.accounting)):
+                self.result.problems += [f"{name} {source}: {problem}" for problem in answer.problems]
+                if answer.availability is Availability.UNAVAILABLE:
+                    self.result.unavailable = True
+                    self.result.problems.append(f"{name} {source}: no answer; nothing is concluded from that")
+
+    def _advance(self, run: watch.LiveRun, indexes: Mapping[str, Index], carrier: Carrier) -> None:
+        """Plan and carry out until nothing is left to do; whatever happens stays with this run."""
+        try:
+            self._rounds(run, indexes, carrier)
+        except Overtaken as overtaken:
+            _log.info("%s", overtaken)
+        except TryLater as later:
+            self.result.problems.append(f"{run.run_id}: {later}")
+            self.result.unavailable = True
+        except OuterloopError as fault:
+            self.result.faults.append((run.run_id, str(fault)))
+        except Exception as error:  # noqa: BLE001 - one run that breaks must not stop the others
+            _log.exception("%s could not be handled", run.run_id)
+            self.result.faults.append((run.run_id, f"{type(error).__name__}: {error}"))
+        if run.state.seq != run.loaded_seq and not self.dry_run and not run.state.closed:
+            run.journal.save_snapshot(run.state)
+
+    def _rounds(self, run: watch.LiveRun, indexes: Mapping[str, Index], carrier: Carrier) -> None:
+        kind: Kind | None = None
+        for number in range(_ROUNDS):
+            gathered = watch.gather(run, indexes, self.now, self.policies)
+            kind = kind or self._kind(run)
+            plan = reconcile.plan(self._input(run, kind, gathered, carrier))
+            self._note(run.run_id, plan, first=number == 0)
+            if plan.idle or self.dry_run:
+                return
+            carrier.out(run, plan, kind)
+            if run.state.closed:
+                self.result.closed += 1
+                return
+
+    def _note(self, run_id: str, plan: reconcile.Plan, *, first: bool) -> None:
+        for line in plan.lines:
+            if first or line.verdict not in _QUIET:
+                self.result.lines.append((run_id, line))
+            if line.rule == "record.unreadable" and first:
+                self.result.faults.append((run_id, line.reason))
+
+    def _kind(self, run: watch.LiveRun) -> Kind:
+        kind = self.engine.kinds.get(run.spec.kind)
+        if kind is None:
+            raise Fault(f"{run.run_id}: this version does not know runs of kind {run.spec.kind!r}")
+        return kind
+
+    def _input(self, run: watch.LiveRun, kind: Kind, gathered: watch.Gathered, carrier: Carrier) -> reconcile.Input:
+        engine = self.engine
+        allowed = 0 if self.result.held else max(engine.limits.submissions - carrier.submitted, 0)
+        here = reconcile.Here(
+            host=engine.hands.author.host,
+            user=engine.compute.user,
+            compute=engine.default,
+            cluster=engine.cluster,
+            launches=allowed,
+            largest=engine.largest,
+        )
+        return reconcile.Input(
+            spec=run.spec,
+            state=run.state,
+            kind=kind,
+            policies=self.policies,
+            here=here,
+            now=self.now,
+            evidence=gathered.evidence,
+            unbound=gathered.unbound,
+            inbox=gathered.inbox,
+            archivable=gathered.archivable,
+        )
+
+    def _serve_lanes(self, carrier: Carrier) -> None:
+        for lane in self.lanes:
+            for order in lane.orders():
+                try:
+                    self._serve(lane.name, order, carrier)
+                except OuterloopError as fault:
+                    self.result.faults.append((f"{lane.name} {order.target}", str(fault)))
+
+    def _serve(self, lane: str, order: Order, carrier: Carrier) -> None:
+        layout = self.engine.layout
+        if order.spec is None:
+            self._say(lane, order, "refused")
+            return
+        held = runs.claimed(layout, order.target, order.key)
+        if held is not None:
+            # Whoever claimed it may have died before the run was made; this is a no-op for all others.
+            if not self.dry_run and not layout.run(held.spec.run).journal.exists():
+                self._begin(held.spec, carrier)
+            return
+        limit = self.engine.limits.live_runs
+        if self.result.held or (limit and self.result.live >= limit):
+            why = self.result.held or f"{self.result.live} runs are live, the limit is {limit}"
+            self.result.lines.append((f"{lane} {order.target}", reconcile.Line(order.key, "lane.held", "wait", why)))
+            return
+        self._say(lane, order, "run")
+        if not self.dry_run:
+            self._begin(runs.claim(layout, order.key, order.spec).spec, carrier)
+
+    def _say(self, lane: str, order: Order, verdict: str) -> None:
+        line = reconcile.Line(order.key, f"lane.{verdict}", verdict, order.reason)
+        self.result.lines.append((f"{lane} {order.target}", line))
+
+    def _begin(self, spec: RunSpec, carrier: Carrier) -> None:
+        runs.ensure(self.engine.layout, spec)
+        self.result.live += 1
+        self._advance(watch.load(self.engine.layout, spec.run), {}, carrier)
+
+    def _cancel(self, live: Sequence[watch.LiveRun]) -> None:
+        """One scancel for everything that the journal wants ended and that is still under way."""
+        wanted: dict[str, dict[str, JobRef]] = {}
+        for run in live:
+            for _, _, submission in run.state.open_tries():
+                if submission.cancel_asked:
+                    wanted.setdefault(submission.compute, {})[submission.name] = ref_of(submission)
+        for name, refs in wanted.items():
+            compute = self.engine.hands.computes.get(name)
+            if compute is None or self.dry_run:
+                continue
+            try:
+                compute.cancel(list(refs.values()))
+            except TryLater as later:
+                self.result.problems.append(f"{name}: {later}")

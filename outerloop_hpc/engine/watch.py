@@ -1,0 +1,146 @@
+"""Gather what a pass rests on: live runs, one look at each compute, and the evidence of every open try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+
+from outerloop_hpc.engine import archive, inbox
+from outerloop_hpc.engine.events import PersonDecided
+from outerloop_hpc.engine.evidence import Evidence, Index, answered, files_of, listing, ref_of
+from outerloop_hpc.engine.journal import Journal
+from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.reconcile import Unbound, archive_note
+from outerloop_hpc.engine.rules import Policy
+from outerloop_hpc.engine.spec import RunSpec
+from outerloop_hpc.engine.state import RunState, Submission
+from outerloop_hpc.slurm.port import Answer, Availability, Compute, JobRef, Observation
+
+_SILENT: Observation = Observation(Answer(Availability.UNAVAILABLE), Answer(Availability.UNAVAILABLE))
+
+
+@dataclass
+class LiveRun:
+    """One live run during a pass. ``asked`` names the submissions that the pass's look was about."""
+
+    journal: Journal
+    state: RunState
+    asked: frozenset[str] = frozenset()
+    loaded_seq: int = 0
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.journal.folder.run_id
+
+    @cached_property
+    def spec(self) -> RunSpec:
+        """The specification, read when first needed: a quiet run costs nothing for it."""
+        return self.journal.spec()
+
+    def pending(self) -> list[Submission]:
+        """Submissions that the scheduler has to be asked about: open tries, or accounting still to archive."""
+        return [s for s in self.state.submissions.values() if not s.archived]
+
+
+def load(layout: Layout, run_id: str) -> LiveRun:
+    """Load one run.
+
+    Raises:
+        Fault: its documents cannot be read.
+    """
+    journal = Journal(layout.run(run_id))
+    state = journal.state()
+    return LiveRun(journal, state, loaded_seq=state.seq)
+
+
+def look(runs: Iterable[LiveRun], computes: Mapping[str, Compute]) -> dict[str, Index]:
+    """Ask each compute once about everything; what is not configured here is unavailable."""
+    wanted: dict[str, list[JobRef]] = {}
+    for run in runs:
+        pending = run.pending()
+        run.asked = frozenset(s.name for s in pending)
+        for submission in pending:
+            wanted.setdefault(submission.compute, []).append(ref_of(submission))
+    return {name: Index.of(_observe(computes.get(name), refs)) for name, refs in wanted.items()}
+
+
+def _observe(compute: Compute | None, refs: Sequence[JobRef]) -> Observation:
+    return _SILENT if compute is None else compute.observe(refs)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The changing part of a plan's input."""
+
+    evidence: Mapping[tuple[str, int], Evidence]
+    unbound: Mapping[str, Unbound]
+    inbox: Sequence[PersonDecided]
+    archivable: Mapping[str, str]
+
+
+def gather(run: LiveRun, indexes: Mapping[str, Index], now: datetime, policies: Mapping[str, Policy]) -> Gathered:
+    """Collect a run's evidence: one folder listing per submission, and only files that can matter are read.
+
+    Raises:
+        Fault: an inbox file cannot be read.
+    """
+    folder = run.journal.folder
+    evidence: dict[tuple[str, int], Evidence] = {}
+    unbound: dict[str, Unbound] = {}
+    listings: dict[str, frozenset[str]] = {}
+    for _, current, submission in run.state.open_tries():
+        name = submission.name
+        if name not in run.asked:
+            continue
+        index = indexes[submission.compute]
+        if name not in listings:
+            listings[name] = listing(folder.submission(name))
+        files = files_of(folder.submission(name), listings[name], current, run=run.run_id)
+        evidence[name, current.index] = Evidence(files, index.look(submission, current.index))
+        if submission.status == "intended" and (name not in unbound or unbound[name].found is None):
+            claimed = files.claim.holder.job_id if files.claim and not files.claim.abandoned else None
+            unbound[name] = _unbound(index, submission, claimed)
+    return Gathered(evidence, unbound, inbox.waiting(folder), _archivable(run, indexes, now, policies))
+
+
+def _unbound(index: Index, submission: Submission, claimed: str | None) -> Unbound:
+    found = claimed.partition("_")[0] if claimed else index.job_named(submission)
+    both = index.observation.queue.availability is Availability.ANSWERED and answered(index.observation.accounting)
+    return Unbound(found, both)
+
+
+def _archivable(
+    run: LiveRun, indexes: Mapping[str, Index], now: datetime, policies: Mapping[str, Policy]
+) -> dict[str, str]:
+    ended_at = {
+        t.submission: t.ended_at for step in run.state.steps.values() for t in step.tries if t.ended_at is not None
+    }
+    found: dict[str, str] = {}
+    for submission in run.pending():
+        if submission.name not in run.asked:
+            continue
+        index = indexes[submission.compute]
+        rows = index.rows_of(submission)
+        done_at = ended_at.get(submission.name)
+        ended_for = 0.0 if done_at is None else (now - done_at).total_seconds()
+        availability = index.observation.accounting.availability
+        policy = policies[submission.compute]
+        note = archive_note(
+            submission,
+            complete=archive.complete(submission, rows),
+            availability=availability,
+            ended_for_s=ended_for,
+            policy=policy,
+        )
+        if note is not None:
+            found[submission.name] = note
+    return found
+
+
+def policies_for(policy: Policy, computes: Iterable[str]) -> dict[str, Policy]:
+    """The windows for each compute. This machine's own processes leave nothing to wait for."""
+    here = replace(policy, confirm_s=0.0, soft_window_s=0.0, submit_lag_s=min(policy.submit_lag_s, 15.0))
+    return {name: here if name == "local" else policy for name in computes}
