@@ -48,9 +48,9 @@ def _tuple(value: object) -> object:
 
 RepositoryPath = Annotated[str, AfterValidator(declared)]
 Paths = Annotated[tuple[RepositoryPath, ...], BeforeValidator(_tuple)]
-Name = Annotated[str, StringConstraints(pattern=r"\A[A-Za-z0-9_.-]{1,64}\Z")]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-SeedVariable = Annotated[str, StringConstraints(pattern=r"\A[A-Z][A-Z0-9_]{0,63}\Z"), AfterValidator(_unmanaged)]
+SeedVariable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$"), AfterValidator(_unmanaged)]
 Floor = Annotated[float, Field(ge=0)]
 Direction = Literal["min", "max"]
 
