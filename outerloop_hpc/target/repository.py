@@ -1,0 +1,224 @@
+"""One git repository, read through plumbing commands; refs and paths from outside are data, never options."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from outerloop_hpc.errors import TryLater, UsageError
+from outerloop_hpc.target.git import GitRefused, answer, environment, started, stop, trusting
+from outerloop_hpc.target.tree import Change, Entry, is_object_id, parse_changes, parse_entries
+
+_METADATA = ("HEAD", "config", "objects", "refs", "packed-refs", "info", "shallow")
+_REGULAR = {0o100644, 0o100755, 0o100664}
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One commit of a history.
+
+    Attributes:
+        commit: full hex id.
+        committed: committer's time in epoch seconds, as the commit claims.
+        author: the author's name, as the commit claims.
+        subject: first line of its message; foreign text.
+    """
+
+    commit: str
+    committed: int
+    author: str
+    subject: str
+
+
+class Repository:
+    """Reads one repository, bare or not; never writes to it except through ``fetch``.
+
+    Args:
+        folder: the working folder or the bare repository itself; enclosing repositories are not looked for.
+        timeout_s: seconds that one git command may take.
+
+    Raises:
+        UsageError: there is no repository, or parts of its metadata are symbolic links.
+    """
+
+    def __init__(self, folder: Path, *, timeout_s: float = 600.0) -> None:
+        self.folder = folder.absolute()
+        self.git_dir = _git_dir(self.folder)
+        self._timeout_s = timeout_s
+
+    def resolve(self, ref: str) -> str:
+        """Return the full id of the commit that ``ref`` (branch, tag, id, ``HEAD``) names.
+
+        Raises:
+            UsageError: no such commit.
+        """
+        if not ref or ref.startswith("-") or not ref.isprintable() or " " in ref:
+            raise UsageError(f"{ref!a} cannot name a commit of {self.folder}; give a branch, a tag or an id")
+        try:
+            return self._line("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+        except GitRefused as failed:
+            raise UsageError(f"{self.folder}: there is no commit {ref!r}; was it pushed here?") from failed
+
+    def tree(self, commit: str) -> str:
+        """Return the full id of a commit's tree."""
+        return self._line("rev-parse", "--verify", f"{_known(commit)}^{{tree}}")
+
+    def has(self, commit: str) -> bool:
+        """Whether the commit is here; ``commit`` is a full id, anything else is not here."""
+        if not is_object_id(commit):
+            return False
+        # The answer is a line, not an exit status: a failure of git is never "not here".
+        answer = self._text("cat-file", "--batch-check=%(objecttype)", stdin=f"{commit}\n".encode())
+        return answer.strip() == "commit"
+
+    def entries(self, commit: str) -> tuple[Entry, ...]:
+        """Return every leaf of a commit's tree."""
+        return parse_entries(self._bytes("ls-tree", "-r", "-z", "--full-tree", _known(commit)))
+
+    def read(self, commit: str, path: str, *, limit: int = 16 * 1024 * 1024) -> bytes:
+        """Return the bytes of one regular file at a commit.
+
+        Args:
+            commit: full id.
+            path: from the root of the repository.
+            limit: how many bytes are accepted.
+
+        Raises:
+            UsageError: no such file, not a regular file, or longer than ``limit``.
+        """
+        found = [entry for entry in self._look_up(commit, path) if entry.path == path]
+        if not found or found[0].mode not in _REGULAR:
+            what = "is not a regular file" if found else "does not exist"
+            raise UsageError(f"{path!a} {what} at commit {commit[:12]} of {self.folder}")
+        size = int(self._line("cat-file", "-s", found[0].object_id))
+        if size > limit:
+            raise UsageError(f"{path} at commit {commit[:12]} has {size} bytes, at most {limit} are read")
+        return self._bytes("cat-file", "blob", found[0].object_id)
+
+    def _look_up(self, commit: str, path: str) -> tuple[Entry, ...]:
+        if "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
+            return ()
+        return parse_entries(self._bytes("ls-tree", "-z", "--full-tree", _known(commit), "--", path))
+
+    def changes(self, old: str, new: str) -> tuple[Change, ...]:
+        """Return every path that differs between two commits; renames as deletion and addition."""
+        return parse_changes(
+            self._bytes(
+                *("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv"),
+                *("--no-commit-id", "--full-index", "--ignore-submodules=none", _known(old), _known(new)),
+            )
+        )
+
+    def log(self, since: str, until: str, *, limit: int = 1000) -> tuple[LogEntry, ...]:
+        """Return the commits that ``until`` has and ``since`` has not, newest first; empty means it has not moved."""
+        output = self._text(
+            *("rev-list", f"--max-count={limit}", "--format=%H%x00%ct%x00%an%x00%s"),
+            *(_known(until), f"^{_known(since)}"),
+        )
+        rows = [line.split("\0") for line in output.split("\n") if "\0" in line]
+        return tuple(LogEntry(row[0], int(row[1]), row[2], row[3]) for row in rows)
+
+    def fetch(self, source: str, refspec: str) -> None:
+        """Bring one ref here from ``source``, a URL or a local repository's absolute path."""
+        with trusting(source) as config:
+            self._bytes(
+                *("fetch", "--quiet", "--no-progress", "--no-tags", "--no-write-fetch-head"),
+                *("--no-recurse-submodules", "--", source, refspec),
+                env={"GIT_CONFIG_GLOBAL": str(config)},
+            )
+
+    @contextmanager
+    def blobs(self) -> Iterator[BlobStream]:
+        """Open a stream that hands out the contents of objects one after the other."""
+        with started(self.folder, ("cat-file", "--batch"), self._settings()) as process:
+            watchdog = threading.Timer(self._timeout_s, stop, (process,))
+            watchdog.daemon = True
+            watchdog.start()
+            try:
+                yield BlobStream(process, str(self.folder))
+            finally:
+                watchdog.cancel()
+
+    def _line(self, *arguments: str) -> str:
+        return self._text(*arguments).strip()
+
+    def _text(self, *arguments: str, stdin: bytes = b"") -> str:
+        return self._bytes(*arguments, stdin=stdin).decode("utf-8", errors="replace")
+
+    def _bytes(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        return answer(self.folder, arguments, {**self._settings(), **(env or {})}, self._timeout_s, stdin)
+
+    def _settings(self) -> dict[str, str]:
+        return {**environment(self.folder, self.git_dir), "GIT_DIR": str(self.git_dir)}
+
+
+class BlobStream:
+    """Contents of objects, in the order in which they are asked for."""
+
+    def __init__(self, process: subprocess.Popen[bytes], where: str) -> None:
+        self._process = process
+        self._where = where
+
+    def content(self, object_id: str) -> bytes:
+        """Return the content of one blob; for small ones."""
+        buffer = io.BytesIO()
+        self.copy(object_id, buffer)
+        return buffer.getvalue()
+
+    def copy(self, object_id: str, out: IO[bytes]) -> None:
+        """Write the content of one blob to ``out``.
+
+        Raises:
+            TryLater: the object cannot be read now, or git stopped.
+        """
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise TryLater(f"{self._where}: git cat-file has no pipes; run again")
+        try:
+            stdin.write(f"{object_id}\n".encode())
+            stdin.flush()
+        except BrokenPipeError as error:
+            raise TryLater(f"{self._where}: git stopped before object {object_id[:12]} was read; run again") from error
+        header = stdout.readline().split()
+        if len(header) != 3 or header[1] != b"blob":  # noqa: PLR2004 - id, kind, size
+            raise TryLater(f"{self._where}: object {object_id[:12]} cannot be read; is the repository complete?")
+        left = int(header[2]) + 1  # the newline after the content
+        while left:
+            piece = stdout.read(min(left, 1 << 20))
+            if not piece:
+                raise TryLater(f"{self._where}: git stopped in the middle of object {object_id[:12]}; run again")
+            left -= len(piece)
+            out.write(piece if left else piece[:-1])
+
+
+def create_bare(folder: Path, branch: str) -> Repository:
+    """Make an empty bare repository, without the hooks and samples of a template."""
+    arguments = ("init", "--quiet", "--bare", "--template=", f"--initial-branch={branch}", str(folder))
+    answer(folder.parent, arguments, environment(folder), 60.0, b"")
+    return Repository(folder)
+
+
+def _git_dir(folder: Path) -> Path:
+    for candidate in (folder / ".git", folder):
+        if candidate.name == ".git" and candidate.is_symlink():
+            raise UsageError(f"{candidate} is a symbolic link; git metadata must be real files here")
+        if candidate.is_file():
+            return candidate
+        if (candidate / "HEAD").is_file() and (candidate / "objects").is_dir():
+            for name in _METADATA:
+                if (candidate / name).is_symlink():
+                    raise UsageError(f"{candidate / name} is a symbolic link; git metadata must be real files here")
+            return candidate
+    raise UsageError(f"{folder}: there is no git repository here")
+
+
+def _known(commit: str) -> str:
+    if not is_object_id(commit):
+        raise UsageError(f"{commit!a} is not a full commit id; resolve names first")
+    return commit
