@@ -20,7 +20,8 @@ MAX_DEPTH = 64
 MAX_METRICS = 100
 _MAX_NAME = 128
 _EXACT_DIGITS = 18
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+#: The closing quote is optional, so that an open string is one match and not a search from each of its quotes.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?')
 _NOT_BRACKET = re.compile(rb"[^\[\]{}]")
 
 
@@ -88,10 +89,11 @@ def _from_text(text: str, metric: str) -> Reading | Unusable | None:
     twice: list[str] = []
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(found)
-        if len(result) != len(found):
-            names = [name for name, _ in found]
-            twice.extend(name for name in result if names.count(name) > 1)
+        result: dict[str, Any] = {}
+        for name, value in found:
+            if name in result:
+                twice.append(name)
+            result[name] = value
         return result
 
     try:
