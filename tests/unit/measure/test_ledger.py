@@ -87,7 +87,7 @@ def test_the_best_is_never_worse_than_the_baseline_and_files_round_trip(entries:
     ],
 )
 def test_an_unreadable_ledger_is_refused_and_not_taken_for_an_empty_one(data: bytes) -> None:
-    with pytest.raises(Fault, match="results/leader.json"):
+    with pytest.raises(Fault, match=r"results/leader\.json"):
         decode(data, "results/leader.json")
 
 
