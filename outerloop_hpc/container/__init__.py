@@ -1,1 +1,1 @@
-"""See docs/architecture.md for what belongs here."""
+"""Where foreign code runs: Apptainer on sites, bubblewrap for development, nothing only when somebody said so."""

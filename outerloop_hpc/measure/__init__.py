@@ -1,1 +1,1 @@
-"""See docs/architecture.md for what belongs here."""
+"""Run one benchmark command, read its number, compare numbers honestly, keep the best known ones."""
