@@ -41,7 +41,7 @@ def split_id(job_id: str) -> tuple[str, str]:
 
 
 def attempts(rows: Iterable[Row]) -> tuple[Attempt, ...]:
-    """Join allocation rows and steps, one attempt for each (cluster, raw id, submission), in order of first sight.
+    """Join allocation rows and steps, one attempt for each (cluster, job id, submission), in order of first sight.
 
     A step's own Submit is its start, so it is joined by ``SLUID`` where Slurm has it and otherwise to the allocation
     row of its id that stands before it, as sacct prints them. Of rows given twice the later one holds. A step whose
@@ -89,8 +89,9 @@ def _closed(same: list[_Open]) -> list[Attempt]:
 
 
 def _key(row: Row) -> tuple[str, str]:
-    raw, _ = split_id(row.get("JobIDRaw") or row.get("JobID", ""))
-    return row.get("Cluster", ""), raw
+    # Not by JobIDRaw: the last element of an array has the array's own, and expanded pending ranges share it.
+    job, _ = split_id(row.get("JobID", ""))
+    return row.get("Cluster", ""), job
 
 
 def _time(row: Row) -> int:

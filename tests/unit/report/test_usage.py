@@ -108,6 +108,11 @@ def test_job_rows_and_their_steps_make_one_report_row(captured: Captured, captur
         assert {step["JobIDRaw"].partition(".")[0] for step in attempt.steps} <= {raw}
 
 
+def test_array_elements_that_share_a_raw_id_stay_apart() -> None:
+    rows = [{**JOB, "JobID": job_id, "JobIDRaw": "13"} for job_id in ("13_29", "13_30", "13_[31-40]")]
+    assert [report.job_id for report in job_reports(rows)] == ["13_29", "13_30", "13_[31-40]"]
+
+
 @pytest.mark.parametrize(("capture", "low"), [("steps-22.05.8", "22"), ("steps-26.05.5", "27")])
 def test_pending_rows_cost_nothing_although_old_versions_print_their_cpus(
     captured: Captured, capture: str, low: str
