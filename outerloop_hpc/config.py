@@ -1,1 +1,254 @@
-"""Configuration layers (filled in by its own commit)."""
+"""The settings: frozen values with their defaults. Where they come from is ``configsources``.
+
+Every scalar is strict: ``parallel = "4"`` in a file is a mistake that is named, not a 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
+
+#: Names of targets: they become folder, mirror and job names.
+TARGET_NAME: Final = r"^[A-Za-z0-9_.-]{1,64}$"
+
+#: sbatch options with a key of their own in [slurm].
+NAMED_OPTIONS: Final = frozenset({"account", "partition", "qos", "constraint", "clusters"})
+
+#: sbatch options that the tool decides; another value would make it lose its jobs or misread their end.
+OWNED_OPTIONS: Final = frozenset(
+    {
+        "array",
+        "begin",
+        "chdir",
+        "cpus-per-task",
+        "dependency",
+        "error",
+        "exclude",
+        "gid",
+        "gpus",
+        "gpus-per-node",
+        "help",
+        "hold",
+        "input",
+        "job-name",
+        "kill-on-invalid-dep",
+        "mem",
+        "no-kill",
+        "no-requeue",
+        "nodes",
+        "ntasks",
+        "ntasks-per-node",
+        "open-mode",
+        "output",
+        "parsable",
+        "quiet",
+        "requeue",
+        "signal",
+        "test-only",
+        "time",
+        "time-min",
+        "uid",
+        "usage",
+        "verbose",
+        "version",
+        "wait",
+        "wckey",
+        "wrap",
+    }
+)
+
+Whole = Annotated[int, Strict()]
+Number = Annotated[float, Strict()]
+Text = Annotated[str, Strict()]
+Flag = Annotated[bool, Strict()]
+#: A path in a file is relative to that file; ``configsources`` resolves it before it gets here.
+PathText = Annotated[str, Strict(), "path"]
+#: A program: a path when it has a slash, else a name that PATH knows.
+ProgramText = Annotated[str, Strict(), "path", "program"]
+
+Count = Annotated[Whole, Field(ge=0)]
+Positive = Annotated[Whole, Field(ge=1)]
+Amount = Annotated[Number, Field(ge=0, allow_inf_nan=False)]
+
+
+def _line(value: str) -> str:
+    if any(not character.isprintable() for character in value):
+        raise ValueError("must be one line of printable characters")
+    return value
+
+
+#: A Slurm word (account, partition, …) or a comma-separated list of them; never something that looks like an option.
+Word = Annotated[Text, Field(pattern=r"^([^\s-][^\s]*)?$")]
+
+
+class Section(BaseModel):
+    """One section; unknown keys are errors, and nothing changes after it was read."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class State(Section):
+    """Where the state folder is, and how much must stay free on it.
+
+    Attributes:
+        root: the state folder; ``configsources`` puts ``$XDG_STATE_HOME/outerloop-hpc`` where nothing is said.
+        min_free_gb: below it nothing new is launched (10^9 bytes).
+    """
+
+    root: Annotated[Path, "path"]
+    min_free_gb: Amount = 1.0
+
+
+class Compute(Section):
+    """Where work runs.
+
+    Attributes:
+        kind: ``auto`` is Slurm when sbatch is on PATH, else this machine.
+        parallel: elements that run at once on this machine; 0 for as many as it has CPUs.
+    """
+
+    kind: Literal["auto", "slurm", "local"] = "auto"
+    parallel: Count = 0
+
+
+def _free_options(options: object) -> object:
+    """Check names and values in one place: a union of types would be explained three times for one mistake."""
+    if not isinstance(options, Mapping):
+        raise ValueError("must be a table of sbatch options")  # noqa: TRY004 - pydantic explains ValueError only
+    for option, value in options.items():
+        problem = refused_option(str(option))
+        if problem:
+            raise ValueError(problem)
+        if not isinstance(value, str | int):
+            raise ValueError(f"{option}: must be text, a whole number, true or false")  # noqa: TRY004 - as above
+        if isinstance(value, str):
+            _line(value)
+    return options
+
+
+def refused_option(option: str) -> str | None:
+    """Say why this sbatch option cannot be set by configuration; ``None`` when it can.
+
+    sbatch takes every unambiguous beginning of a long name, so ``job-n`` is ``job-name``.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]+(-[a-z0-9]+)*", option):
+        return f"{option!r} is not a long sbatch option; write it as in `mail-user`, without dashes in front"
+    for named in sorted(NAMED_OPTIONS):
+        if named.startswith(option):
+            return f"{option!r} has a key of its own: [slurm] {named.replace('clusters', 'cluster')}"
+    for owned in sorted(OWNED_OPTIONS):
+        if owned.startswith(option):
+            return f"{option!r} cannot be set here: outerloop-hpc decides --{owned} for each job"
+    return None
+
+
+class Slurm(Section):
+    """The cluster, and what every job asks for. An empty text is left out of the submission.
+
+    Attributes:
+        options: further sbatch options, long names without dashes; ``true`` is a flag, ``false`` leaves it out.
+        wake: whether each submission also gets a tiny job that moves its run on without a tick.
+        python: interpreter of the jobs, outside any container; empty for the one that runs now.
+        timeout_s: seconds that one Slurm command may take.
+    """
+
+    cluster: Word = ""
+    account: Word = ""
+    partition: Word = ""
+    qos: Word = ""
+    constraint: Word = ""
+    options: Annotated[Mapping[str, str | int | bool], BeforeValidator(_free_options)] = Field(default_factory=dict)
+    wake: Flag = False
+    python: Annotated[ProgramText, AfterValidator(_line)] = ""
+    timeout_s: Positive = 60
+
+
+class Reconcile(Section):
+    """How long to wait before something is believed; seconds.
+
+    Attributes:
+        confirm_s: a job must be absent this long before its ending holds.
+        soft_window_s: the same for endings that a requeue can undo.
+        grace_s: a job that nobody has ever seen may stay unseen this long.
+        submit_lag_s: an unanswered submission may show up this late.
+        skew_s: clocks may differ by this.
+        record_wait_s: a job's record may reach this host this late.
+        max_tries: executions of a step, the first included.
+        backoff_s: before the second try; doubles each time.
+        archive_wait_s: accounting may be incomplete this long after the end.
+    """
+
+    confirm_s: Count = 60
+    soft_window_s: Count = 150
+    grace_s: Count = 3600
+    submit_lag_s: Count = 600
+    skew_s: Count = 300
+    record_wait_s: Count = 60
+    max_tries: Positive = 3
+    backoff_s: Count = 60
+    archive_wait_s: Count = 600
+
+
+class Limits(Section):
+    """What may be spent; 0 is no limit for ``runs_per_week`` and ``gpu_hours_per_run``."""
+
+    submissions_per_tick: Positive = 20
+    live_runs: Positive = 50
+    runs_per_week: Count = 0
+    gpu_hours_per_run: Amount = 0.0
+    eval_minutes: Positive = 1440
+
+
+class Container(Section):
+    """How a job contains what it runs.
+
+    Attributes:
+        runtime: ``auto`` takes the first that works on the node.
+        uncontained: whether running without any container is allowed.
+        scratch: node-local folder; empty for the job's TMPDIR. A leading ``$NAME`` is read on the node.
+    """
+
+    runtime: Literal["auto", "apptainer", "singularity", "bubblewrap", "none"] = "auto"
+    uncontained: Flag = False
+    scratch: Annotated[PathText, AfterValidator(_line)] = ""
+
+
+class Bench(Section):
+    """Benchmark lane: seeds per commit, hours between runs (0: only when the head moved), elements at once (0: all)."""
+
+    seeds: Positive = 5
+    every_hours: Count = 0
+    parallel: Count = 0
+
+
+class Target(Section):
+    """A repository under improvement.
+
+    Attributes:
+        repository: folder or URL.
+        branch: the branch that is measured.
+        image: container image for its work; empty for what its contract says.
+        benchmarks: which of its benchmarks; empty for all.
+    """
+
+    repository: Annotated[PathText, AfterValidator(_line), Field(min_length=1)]
+    branch: Annotated[Text, Field(pattern=r"^[^\s-][^\s]*$")] = "main"
+    image: Annotated[PathText, AfterValidator(_line)] = ""
+    benchmarks: tuple[Annotated[Text, Field(pattern=r"^[^\s-][^\x00-\x1f]*$")], ...] = ()
+
+
+class Settings(Section):
+    """Everything that can be configured."""
+
+    state: State
+    compute: Compute = Compute()
+    slurm: Slurm = Slurm()
+    reconcile: Reconcile = Reconcile()
+    limits: Limits = Limits()
+    container: Container = Container()
+    bench: Bench = Bench()
+    targets: Mapping[Annotated[str, Field(pattern=TARGET_NAME)], Target] = Field(default_factory=dict)

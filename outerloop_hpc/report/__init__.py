@@ -1,1 +1,1 @@
-"""See docs/architecture.md for what belongs here."""
+"""What jobs cost and how well they used it: pure computation from archived accounting rows."""

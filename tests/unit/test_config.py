@@ -1,0 +1,336 @@
+"""Layers, origins, relative paths, and what is said about mistakes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outerloop_hpc.config import NAMED_OPTIONS, OWNED_OPTIONS, Settings, State, refused_option
+from outerloop_hpc.configkeys import SECTIONS, absolute
+from outerloop_hpc.configsources import BUILT_IN, COMMAND_LINE, Loaded, as_rows, load, read_secret
+from outerloop_hpc.errors import ConfigError
+
+pytestmark = pytest.mark.unit
+
+
+class Place:
+    """A made-up machine: home, site file, project folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.home = root / "home dir"
+        self.project = root / "project"
+        self.cwd = self.project / "a" / "b"
+        self.site = root / "etc" / "config.toml"
+        self.user = self.home / ".config" / "outerloop-hpc" / "config.toml"
+        for folder in (self.home, self.cwd, self.site.parent, self.user.parent):
+            folder.mkdir(parents=True)
+
+    def load(self, *, config: Path | None = None, overrides: dict[str, object] | None = None, **env: str) -> Loaded:
+        return load(self.cwd, {"HOME": str(self.home), **env}, overrides, config=config, site=self.site)
+
+    def load_with(self, variable: str, value: str) -> Loaded:
+        return load(self.cwd, {"HOME": str(self.home), variable: value}, site=self.site)
+
+    def write(self, text: str, path: Path | None = None) -> Path:
+        path = path or self.project / "outerloop.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_without_any_file_everything_is_built_in(place: Place) -> None:
+    loaded = place.load()
+    assert loaded.settings == Settings(state=State(root=place.home / ".local/state/outerloop-hpc"))
+    assert loaded.files == ()
+    assert {row.origin for row in as_rows(loaded)} == {BUILT_IN}
+
+
+def test_each_layer_wins_over_the_ones_before_it(place: Place) -> None:
+    place.write(
+        '[slurm]\naccount = "site"\npartition = "site"\nqos = "site"\ncluster = "site"\ntimeout_s = 1\n', place.site
+    )
+    place.write('[slurm]\npartition = "user"\nqos = "user"\ncluster = "user"\ntimeout_s = 2\n', place.user)
+    project = place.write('[slurm]\nqos = "project"\ncluster = "project"\ntimeout_s = 3\n')
+    loaded = place.load(
+        OUTERLOOP_SLURM__CLUSTER="env", OUTERLOOP_SLURM__TIMEOUT_S="4", overrides={"slurm.timeout_s": 5}
+    )
+    slurm = loaded.settings.slurm
+    assert (slurm.account, slurm.partition, slurm.qos, slurm.cluster, slurm.timeout_s) == (
+        "site",
+        "user",
+        "project",
+        "env",
+        5,
+    )
+    keys = ("account", "partition", "qos", "cluster", "timeout_s", "wake")
+    assert [loaded.origin(f"slurm.{key}") for key in keys] == [
+        str(place.site),
+        str(place.user),
+        str(project),
+        "OUTERLOOP_SLURM__CLUSTER",
+        COMMAND_LINE,
+        BUILT_IN,
+    ]
+    assert loaded.files == (place.site, place.user, project)
+
+
+def test_rows_say_key_value_and_origin(place: Place) -> None:
+    project = place.write('[targets."a.b"]\nrepository = "."\nbenchmarks = ["x"]\n[slurm.options]\ncomment = "c d"\n')
+    rows = {row.key: (row.value, row.origin) for row in as_rows(place.load())}
+    assert rows["targets.a.b.benchmarks"] == (["x"], str(project))
+    assert rows["targets.a.b.branch"] == ("main", BUILT_IN)
+    assert rows["slurm.options.comment"] == ("c d", str(project))
+    assert rows["reconcile.soft_window_s"] == (150, BUILT_IN)
+
+
+def test_paths_are_relative_to_the_file_that_says_them(place: Place) -> None:
+    place.write('[state]\nroot = "../shared state"\n', place.site)
+    place.write(
+        '[slurm]\npython = "venv/bin/python"\n[container]\nscratch = "$TMPDIR/x"\n'
+        '[targets.a]\nrepository = "repo"\nimage = "~/image.sif"\n'
+        '[targets.b]\nrepository = "git@host.example:group/b.git"\nimage = "docker://python:3"\n'
+        '[targets.c]\nrepository = "https://host.example/c.git"\n'
+    )
+    settings = place.load().settings
+    assert settings.state.root == place.site.parent / "../shared state"
+    assert settings.slurm.python == f"{place.project}/venv/bin/python"
+    assert settings.container.scratch == "$TMPDIR/x"
+    assert settings.targets["a"].repository == f"{place.project}/repo"
+    assert settings.targets["a"].image == f"{place.home}/image.sif"
+    assert settings.targets["b"].repository == "git@host.example:group/b.git"
+    assert settings.targets["b"].image == "docker://python:3"
+    assert settings.targets["c"].repository == "https://host.example/c.git"
+    assert place.load(OUTERLOOP_STATE__ROOT="here").settings.state.root == place.cwd / "here"
+
+
+def test_a_bare_python_stays_a_name(place: Place) -> None:
+    place.write('[slurm]\npython = "python3.12"\n')
+    assert place.load().settings.slurm.python == "python3.12"
+
+
+def test_the_named_project_file_stops_the_search(place: Place, tmp_path: Path) -> None:
+    place.write('[slurm]\naccount = "found"\n')
+    other = place.write('[slurm]\naccount = "named"\n', tmp_path / "other name.toml")
+    third = place.write('[slurm]\naccount = "flag"\n', tmp_path / "third.toml")
+    assert place.load(OUTERLOOP_CONFIG=str(other)).settings.slurm.account == "named"
+    assert place.load(OUTERLOOP_CONFIG=str(other), config=third).settings.slurm.account == "flag"
+    with pytest.raises(ConfigError, match=r"missing\.toml: named by OUTERLOOP_CONFIG and not there"):
+        place.load(OUTERLOOP_CONFIG="missing.toml")
+
+
+def test_xdg_folders_are_honoured_and_relative_ones_ignored(place: Place, tmp_path: Path) -> None:
+    folder = tmp_path / "xdg" / "outerloop-hpc"
+    folder.mkdir(parents=True)
+    place.write('[slurm]\naccount = "xdg"\n', folder / "config.toml")
+    loaded = place.load(XDG_CONFIG_HOME=str(tmp_path / "xdg"), XDG_STATE_HOME="not/absolute")
+    assert loaded.settings.slurm.account == "xdg"
+    assert loaded.settings.state.root == place.home / ".local/state/outerloop-hpc"
+
+
+def test_without_home_under_cron_the_account_database_answers(place: Place) -> None:
+    assert load(place.cwd, {}, site=place.site).settings.state.root.is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[slurm]\nacount = "x"', "slurm.acount: no such key in [slurm]; did you mean slurm.account?"),
+        ('[slurmm]\naccount = "x"', "slurmm.account: there is no section [slurmm]; did you mean slurm?"),
+        ("[slurmm]", "slurmm: there is no section [slurmm]; did you mean slurm?"),
+        ('[limits]\naccount = "x"', "limits.account: no such key in [limits]; did you mean slurm.account?"),
+        ('root = "x"', "root: there is no section [root]"),
+        ("slurm = 3", "slurm: [slurm] is a section and cannot be a value"),
+        ("[bench]\nzzz = 3", "bench.zzz: no such key in [bench]; known: every_hours, parallel, seeds"),
+        ("[bench.seeds]\nx = 3", "bench.seeds.x: bench.seeds is a value and has no keys"),
+        ('[targets.a]\nrepo = "x"', "targets.a.repo: no such key in [targets.a]; did you mean repository?"),
+        ("[targets.a]", "targets.a: targets are tables"),
+        ("targets = 3", "targets: targets are tables"),
+        ('[slurm]\ntoken = "x"', "secrets are paths to files of mode 0600, never values"),
+        ('[limits]\nlive_runs = "4"', "limits.live_runs: Input should be a valid integer (given: '4')"),
+        ("[limits]\nlive_runs = true", "limits.live_runs: Input should be a valid integer (given: True)"),
+        ("[limits]\nlive_runs = 0", "limits.live_runs: Input should be greater than or equal to 1"),
+        ("[limits]\ngpu_hours_per_run = nan", "limits.gpu_hours_per_run: Input should be"),
+        ("[slurm]\nwake = 1", "slurm.wake: Input should be a valid boolean"),
+        ('[compute]\nkind = "slrum"', "compute.kind: Input should be 'auto', 'slurm' or 'local' (given: 'slrum')"),
+        ('[slurm]\naccount = "a b"', "slurm.account: String should match pattern"),
+        ('[slurm]\naccount = "--uid=0"', "slurm.account: String should match pattern"),
+        ('[slurm]\naccount = "a\\n"', "slurm.account: String should match pattern"),
+        ('[slurm]\npython = "/x\\n/y"', "slurm.python: must be one line of printable characters"),
+        ('[slurm.options]\nsignal = "USR1@10"', "slurm.options: 'signal' cannot be set here"),
+        ('[slurm.options]\n"--nice" = 1', "slurm.options: '--nice' is not a long sbatch option"),
+        ('[slurm.options]\ncomment = "a\\nb"', "slurm.options: must be one line of printable characters"),
+        ("[slurm.options]\nnice = 1.5", "slurm.options: nice: must be text, a whole number, true or false"),
+        ("[targets.a]\nbranch = 'main'", "targets.a.repository: Field required"),
+        ("[targets.'a/b']\nrepository = 'x'", "targets.a/b: String should match pattern"),
+        ("[targets.a]\nrepository = 'x'\nbenchmarks = ['']", "targets.a.benchmarks.0: String should match pattern"),
+        ("[targets.a]\nrepository = 'x'\nbranch = '-b'", "targets.a.branch: String should match pattern"),
+        ("[slurm", "not TOML"),
+        ("[slurm]\nqos = 1\nqos = 2", "not TOML"),
+    ],
+)
+def test_a_mistake_is_told_with_file_and_key(place: Place, text: str, complaint: str) -> None:
+    path = place.write(text)
+    with pytest.raises(ConfigError) as caught:
+        place.load()
+    assert complaint in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_all_mistakes_are_told_at_once_each_with_its_own_origin(place: Place) -> None:
+    site = place.write("[limits]\nlive_runs = 0\n", place.site)
+    with pytest.raises(ConfigError) as caught:
+        place.load(OUTERLOOP_BENCH__SEEDS="many")
+    first, second = str(caught.value).splitlines()
+    assert first.startswith(f"{site}: limits.live_runs: ")
+    assert second == ("OUTERLOOP_BENCH__SEEDS: bench.seeds: Input should be a valid integer (given: 'many')")
+
+
+def test_files_that_are_not_text_or_not_readable_are_named(place: Place) -> None:
+    path = place.project / "outerloop.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"outerloop\.toml: not TOML"):
+        place.load()
+    path.unlink()
+    path.mkdir()  # a folder of that name is not the project file
+    assert place.load().files == ()
+
+
+def test_a_found_file_that_anybody_can_write_is_refused(place: Place) -> None:
+    path = place.write("[bench]\nseeds = 7\n")
+    path.chmod(0o666)
+    with pytest.raises(ConfigError, match="anybody can write this file"):
+        place.load()
+    assert place.load(config=path).settings.bench.seeds == 7
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "key", "expected"),
+    [
+        ("OUTERLOOP_SLURM__WAKE", "yes", ("slurm", "wake"), True),
+        ("OUTERLOOP_SLURM__WAKE", "0", ("slurm", "wake"), False),
+        ("OUTERLOOP_STATE__MIN_FREE_GB", "0.5", ("state", "min_free_gb"), 0.5),
+        ("OUTERLOOP_STATE__MIN_FREE_GB", "2", ("state", "min_free_gb"), 2.0),
+        (
+            "OUTERLOOP_SLURM__OPTIONS",
+            '{"nice": 10, "spread-job": true}',
+            ("slurm", "options"),
+            {"nice": 10, "spread-job": True},
+        ),
+        ("OUTERLOOP_SLURM__OPTIONS__COMMENT", "a b", ("slurm", "options"), {"comment": "a b"}),
+        ("OUTERLOOP_SLURM__ACCOUNT", "", ("slurm", "account"), ""),
+    ],
+)
+def test_variables(place: Place, variable: str, value: str, key: tuple[str, str], expected: object) -> None:
+    settings = place.load_with(variable, value).settings
+    assert getattr(getattr(settings, key[0]), key[1]) == expected
+
+
+@pytest.mark.parametrize("value", ["x, y", '["x", "y"]'])
+def test_variables_reach_targets_in_their_own_spelling(place: Place, value: str) -> None:
+    place.write('[targets.My-Solver]\nrepository = "r"\n')
+    loaded = place.load(OUTERLOOP_TARGETS__MY_SOLVER__BENCHMARKS=value)
+    assert loaded.settings.targets["My-Solver"].benchmarks == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("variable", "complaint"),
+    [
+        ("OUTERLOOP_SLURM__ACOUNT", "OUTERLOOP_SLURM__ACOUNT: slurm.acount: no such key in [slurm]; did you mean"),
+        ("OUTERLOOP_SLURM_ACCOUNT", "OUTERLOOP_SLURM_ACCOUNT: not a setting; did you mean OUTERLOOP_SLURM__ACCOUNT?"),
+        ("OUTERLOOP___X", "OUTERLOOP___X: "),
+    ],
+)
+def test_a_misspelt_variable_is_not_ignored(place: Place, variable: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        place.load_with(variable, "x")
+    assert complaint in str(caught.value)
+
+
+def test_variables_that_jobs_carry_are_no_settings(place: Place) -> None:
+    assert place.load(OUTERLOOP_RUN="r-1", OUTERLOOP_TRY="2").origins == {}
+
+
+def test_flags(place: Place) -> None:
+    place.write('[targets."v1.2"]\nrepository = "r"\n')
+    loaded = place.load(overrides={"slurm.account": None, "bench.seeds": "3", "targets.v1.2.branch": "dev"})
+    assert loaded.settings.bench.seeds == 3
+    assert loaded.settings.targets["v1.2"].branch == "dev"
+    assert "slurm.account" not in loaded.origins
+    with pytest.raises(ConfigError, match=r"command line: bench\.seed: no such key"):
+        place.load(overrides={"bench.seed": 3})
+
+
+def test_options_of_several_layers_are_merged_and_an_empty_table_clears(place: Place) -> None:
+    place.write('[slurm.options]\nnice = 5\ncomment = "site"\n', place.site)
+    place.write('[slurm.options]\ncomment = "user"\n', place.user)
+    assert place.load().settings.slurm.options == {"nice": 5, "comment": "user"}
+    place.write("[slurm]\noptions = {}\n")
+    assert place.load().settings.slurm.options == {}
+
+
+@pytest.mark.parametrize("option", sorted(OWNED_OPTIONS | NAMED_OPTIONS))
+def test_owned_options_are_refused_also_when_abbreviated(option: str) -> None:
+    assert refused_option(option)
+    assert refused_option(option[:-1])
+
+
+@pytest.mark.parametrize("option", ["nice", "mail-user", "mail-type", "comment", "gres", "reservation", "mem-per-cpu"])
+def test_other_options_are_the_sites_own(option: str) -> None:
+    assert refused_option(option) is None
+
+
+@pytest.mark.parametrize("option", ["", "J", "-J", "--nice", "Nice", "a b", "nice\n", "nice=1", "mail_user"])
+def test_only_long_names_are_options(option: str) -> None:
+    assert refused_option(option)
+
+
+def test_settings_cannot_be_changed(place: Place) -> None:
+    settings = place.load().settings
+    with pytest.raises(ValueError, match="frozen"):
+        settings.bench.seeds = 3  # type: ignore[misc] # the point of the test
+
+
+def test_every_key_is_documented_by_its_row(place: Place) -> None:
+    keys = {row.key for row in as_rows(place.load())}
+    assert keys == {f"{section}.{name}" for section, model in SECTIONS.items() for name in model.model_fields}
+
+
+def test_a_secret_is_read_from_a_private_file_only(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("s3cret\n", encoding="utf-8")
+    path.chmod(0o600)
+    assert read_secret(path) == "s3cret"
+    for mode in (0o640, 0o604, 0o620):
+        path.chmod(mode)
+        with pytest.raises(ConfigError, match="others can read this secret") as caught:
+            read_secret(path)
+        assert "s3cret" not in str(caught.value)
+
+
+def test_what_is_no_secret_file_is_refused(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.touch(mode=0o600)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo, 0o600)
+    for path, complaint in (
+        (empty, "empty"),
+        (fifo, "regular file"),
+        (tmp_path, "regular"),
+        (tmp_path / "no", "No such"),
+    ):
+        with pytest.raises(ConfigError, match=complaint):
+            read_secret(path)
+
+
+@given(st.text(min_size=1, max_size=30))
+def test_resolving_any_path_text_is_total(text: str) -> None:
+    assert isinstance(absolute(text, Path("/base"), {"HOME": "/home/u"}), str)
