@@ -1,0 +1,150 @@
+"""What sbatch is asked for: the site's options, the work's resources, and the options that only this tool may set.
+
+Pure. Options are long names without dashes; ``True`` is a bare flag, ``False`` leaves an option of the site out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from outerloop_hpc.errors import ConfigError
+from outerloop_hpc.slurm.port import Resources, SubmissionRefused, Work
+
+Option = str | int | bool
+
+#: Options that carry this tool's promises: a job that is requeued, renamed, detached from its log or never signalled
+#: cannot be followed.
+OWNED = frozenset(
+    {
+        *("array", "begin", "chdir", "clusters", "dependency", "error", "input", "job_name", "no_requeue", "open_mode"),
+        *("output", "parsable", "requeue", "signal", "test_only", "time", "wait", "wrap"),
+    }
+)
+
+_OPTION = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_NODES = re.compile(r"[A-Za-z0-9_.,\[\]-]{1,255}")
+_GPU_OPTIONS = frozenset({"gres", "gpus", "gpus_per_node", "gpus_per_task", "gpus_per_socket"})
+_MEMORY_OPTIONS = frozenset({"mem", "mem_per_cpu", "mem_per_gpu"})
+
+
+@dataclass(frozen=True, slots=True)
+class SiteOptions:
+    """What every submission at this site says.
+
+    Attributes:
+        account, partition, qos, constraint: as in sbatch; empty ones are left out.
+        extra: further sbatch options (``{"wckey": "x", "exclusive": True}``).
+        cluster: cluster to submit to; empty for the default one.
+
+    Raises:
+        ConfigError: an option that this tool sets itself, or one that could not be written into a batch script.
+    """
+
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    constraint: str = ""
+    extra: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
+    cluster: str = ""
+
+    def __post_init__(self) -> None:
+        if problem := _first_problem(self.options()):
+            raise ConfigError(f"[slurm] options: {problem}")
+
+    def options(self) -> dict[str, Option]:
+        """Return all of them as sbatch options, names with underscores, empty ones left out."""
+        named = {
+            "account": self.account,
+            "partition": self.partition,
+            "qos": self.qos,
+            "constraint": self.constraint,
+        }
+        return normalised({name: value for name, value in named.items() if value}) | normalised(self.extra)
+
+
+def normalised(options: Mapping[str, Option]) -> dict[str, Option]:
+    """Return options under one spelling (``mem_per_cpu`` for ``mem-per-cpu`` and ``--mem-per-cpu``)."""
+    return {name.lstrip("-").replace("-", "_"): value for name, value in options.items()}
+
+
+def parameters(work: Work, site: SiteOptions) -> dict[str, Any]:
+    """Return the parameters for submitit's SlurmExecutor.
+
+    ``output`` is relative and the working folder is given on sbatch's command line: a ``%``, a quote or a newline
+    in a folder's name would otherwise be expanded, or end the ``#SBATCH`` line.
+
+    Raises:
+        SubmissionRefused: the work cannot be expressed; the text says which part of it.
+    """
+    resources = work.resources
+    asked = site.options() | normalised(resources.options)
+    problem = _first_problem(asked) or _work_problem(work)
+    if problem:
+        raise SubmissionRefused(f"{work.name}: not submitted: {problem}")
+    extra: dict[str, Option] = {
+        **_amounts(resources, asked),
+        **{name: value for name, value in asked.items() if value is not False},
+        "output": "%A_%a_0_log.out" if len(work.arguments) > 1 else "%j_0_log.out",
+        "signal": f"B:USR2@{signal_lead_s(resources)}",
+        "no_requeue": True,
+    }
+    if work.after:
+        extra["dependency"] = f"afterany:{work.after}"
+    if work.begin_in_s > 0:
+        extra["begin"] = f"now+{work.begin_in_s}"
+    if work.exclude_nodes:
+        extra["exclude"] = ",".join(filter(None, (str(asked.get("exclude", "")), *work.exclude_nodes)))
+    return {
+        "job_name": work.name,
+        "time": max(1, resources.minutes),
+        "cpus_per_task": max(1, resources.cpus),
+        "wckey": None,
+        "use_srun": False,
+        "stderr_to_stdout": True,
+        "array_parallelism": work.parallel if work.parallel > 0 else len(work.arguments),
+        "additional_parameters": extra,
+    }
+
+
+def signal_lead_s(resources: Resources) -> int:
+    """Return how many seconds before the walltime USR2 comes: at most half of it, or the job begins with it."""
+    return max(1, min(resources.signal_lead_s, resources.minutes * 30))
+
+
+def _amounts(resources: Resources, asked: Mapping[str, Option]) -> dict[str, Option]:
+    amounts: dict[str, Option] = {}
+    if resources.memory_mb is not None and not _MEMORY_OPTIONS & asked.keys():
+        amounts["mem"] = f"{resources.memory_mb}M"
+    if resources.gpus > 0 and not _GPU_OPTIONS & asked.keys():
+        amounts["gres"] = f"gpu:{resources.gpus}"
+    return amounts
+
+
+def _first_problem(options: Mapping[str, Option]) -> str | None:
+    for name, value in options.items():
+        if not _OPTION.fullmatch(name):
+            return f"{name!r} is no sbatch option"
+        if name in OWNED:
+            return f"--{name.replace('_', '-')} is set by outerloop-hpc itself; remove it"
+        if not str(value).isprintable():
+            return f"--{name.replace('_', '-')} has a line break or a control character in its value {value!r}"
+    return None
+
+
+def _work_problem(work: Work) -> str | None:
+    if not _NAME.fullmatch(work.name):
+        return f"the job name {work.name!r} is not 1 to 64 characters of A-Z a-z 0-9 _ . -"
+    if not work.arguments:
+        return "it has no element"
+    if work.after is not None and not work.after.isdecimal():
+        return f"it waits for {work.after!r}, which is no job id"
+    if not all(_NODES.fullmatch(node) for node in work.exclude_nodes):
+        return f"it excludes {work.exclude_nodes!r}, which are no node names"
+    if any(tag in str(work.folder) for tag in ("%j", "%t", "%A", "%a")):
+        return f"its folder {str(work.folder)!r} holds one of %j %t %A %a, which submitit would replace"
+    return None
