@@ -1,1 +1,1 @@
-"""See docs/architecture.md for what belongs here."""
+"""The benchmark kind: measure a contract's benchmark at a commit with several seeds, and keep the history."""

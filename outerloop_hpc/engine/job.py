@@ -146,7 +146,7 @@ class Execution:
             if spec.digest() != manifest.spec_digest:
                 return Result("refused", f"the run's specification is not the one that was submitted ({manifest.run})")
             element = manifest.elements[self.index]
-            scratch = Path(tempfile.mkdtemp(prefix=f"ol-{self.nonce}-", dir=_scratch_root(self.environ)))
+            scratch = Path(tempfile.mkdtemp(prefix=f"ol-{self.nonce}-", dir=_scratch_root(spec.scratch, self.environ)))
         except OuterloopError as error:
             return Result("refused", str(error))
         except OSError as error:
@@ -227,8 +227,13 @@ def _job_id(environ: Mapping[str, str]) -> str:
     return environ.get("SLURM_JOB_ID") or environ.get("OUTERLOOP_LOCAL_JOB") or f"pid-{os.getpid()}"
 
 
-def _scratch_root(environ: Mapping[str, str]) -> str | None:
-    return environ.get("OUTERLOOP_SCRATCH") or environ.get("SLURM_TMPDIR") or environ.get("TMPDIR") or None
+def _scratch_root(wanted: str, environ: Mapping[str, str]) -> str | None:
+    """Where scratch goes on this node; a variable that the node does not set falls back to TMPDIR."""
+    if wanted.startswith("$"):
+        variable, _, rest = wanted[1:].partition("/")
+        base = environ.get(variable, "")
+        wanted = f"{base}/{rest}" if base else ""
+    return wanted or environ.get("SLURM_TMPDIR") or environ.get("TMPDIR") or None
 
 
 def _remove_tree(folder: Path) -> None:

@@ -62,7 +62,10 @@ class StepSpec(Value):
 
 
 class RunSpec(Document):
-    """``spec.json``: immutable. ``work`` is the kind's own part, read by the kind alone."""
+    """``spec.json``: immutable. ``work`` is the kind's own part, read by the kind alone.
+
+    ``scratch`` is the node-local folder for jobs; a leading ``$NAME`` is read on the node, empty means TMPDIR.
+    """
 
     name: ClassVar[str] = "run-spec"
 
@@ -74,6 +77,7 @@ class RunSpec(Document):
     made_at: AwareDatetime
     made_by: str
     image: Image = Field(default_factory=Image)
+    scratch: str = ""
     work: dict[str, Any] = Field(default_factory=dict)
 
     def digest(self) -> str:

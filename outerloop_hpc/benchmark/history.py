@@ -1,0 +1,206 @@
+"""The history of a benchmark: one immutable document per run; the ledger and comparisons follow from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import AwareDatetime
+
+from outerloop_hpc import fsio
+from outerloop_hpc.benchmark.work import work_of
+from outerloop_hpc.documents import Document, Value, load
+from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.spec import RunSpec
+from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.errors import UsageError
+from outerloop_hpc.measure import ledger
+from outerloop_hpc.measure.statistics import Comparison, compare, summarize
+
+_COMMIT = re.compile(r"^[0-9a-f]{4,64}$")
+
+
+class Sample(Value):
+    """One measured seed."""
+
+    seed: int
+    value: float
+    node: str = ""
+    cpu_model: str = ""
+    seconds: float = 0.0
+
+
+class Point(Document):
+    """``results/<target>/<benchmark>/<run>.json``: what one run measured."""
+
+    name: ClassVar[str] = "history-point"
+
+    run: str
+    target: str
+    benchmark: str
+    metric: str
+    direction: Literal["min", "max"]
+    commit: str
+    tree: str
+    at: AwareDatetime
+    samples: tuple[Sample, ...]
+    median: float
+    minimum: float
+    maximum: float
+    min_delta: float = 0.0
+    min_delta_rel: float = 0.0
+    display_digits: int = 6
+    image: str = ""
+    image_sha256: str = ""
+    runtime: str = ""
+
+    def values(self) -> dict[int, float]:
+        """The numbers by seed."""
+        return {sample.seed: sample.value for sample in self.samples}
+
+
+def path_of(target: str, benchmark: str, run: str) -> str:
+    """Return where a run's document is, relative to the state folder."""
+    return f"results/{target}/{benchmark}/{run}.json"
+
+
+def point_of(spec: RunSpec, state: RunState) -> Point | None:
+    """Return what an ended run adds to the history; ``None`` when nothing was measured. Deterministic."""
+    if state.ended is None:
+        return None
+    work = work_of(spec)
+    payloads = {
+        step.spec.parameters["seed"]: step.payload
+        for step in state.steps.values()
+        if step.settled() == "record" and step.tries[-1].record_outcome == "completed"
+    }
+    samples = tuple(
+        Sample(
+            seed=seed,
+            value=payload["value"],
+            node=payload.get("node", ""),
+            cpu_model=payload.get("cpu_model", ""),
+            seconds=payload.get("seconds", 0.0),
+        )
+        for seed, payload in sorted(payloads.items())
+    )
+    if not samples:
+        return None
+    summary = summarize([sample.value for sample in samples])
+    runtimes = sorted({payload.get("runtime", "") for payload in payloads.values()})
+    return Point(
+        run=spec.run,
+        target=spec.target,
+        benchmark=work.benchmark,
+        metric=work.metric,
+        direction=work.direction,
+        commit=spec.commit,
+        tree=work.tree,
+        at=state.ended.at,
+        samples=samples,
+        median=summary.median,
+        minimum=summary.minimum,
+        maximum=summary.maximum,
+        min_delta=work.min_delta,
+        min_delta_rel=work.min_delta_rel,
+        display_digits=work.display_digits,
+        image=spec.image.path,
+        image_sha256=spec.image.sha256,
+        runtime=",".join(runtimes),
+    )
+
+
+def benchmarks(layout: Layout, target: str) -> list[str]:
+    """Names of the benchmarks with a history."""
+    return [name for name in fsio.names(layout.results / target) if (layout.results / target / name).is_dir()]
+
+
+def points(layout: Layout, target: str, benchmark: str) -> list[Point]:
+    """Every point of a benchmark's history, oldest first.
+
+    Raises:
+        Fault: a document cannot be read. It is never left out: the ledger would silently lose a number.
+    """
+    folder = layout.results / target / benchmark
+    found: list[Point] = [load(Point, folder / name) for name in fsio.names(folder) if name.endswith(".json")]
+    return sorted(found, key=lambda point: (point.at, point.run))
+
+
+def pick(found: Sequence[Point], wanted: str) -> Point:
+    """Find a point by run id, or the newest one by (the beginning of) a commit id.
+
+    Raises:
+        UsageError: there is none, or commits are ambiguous.
+    """
+    by_run = [point for point in found if point.run == wanted]
+    by_commit = [point for point in found if _COMMIT.match(wanted) and point.commit.startswith(wanted)]
+    if len({point.commit for point in by_commit}) > 1:
+        raise UsageError(f"{wanted}: several measured commits begin like that; write more of it")
+    matching = by_run or by_commit
+    if not matching:
+        raise UsageError(
+            f"{wanted}: no run and no measured commit of that name; `outerloop-hpc bench history` lists them"
+        )
+    return matching[-1]
+
+
+def compare_points(old: Point, new: Point) -> Comparison:
+    """Compare two points in pairs of equal seeds, with the floors of the newer one.
+
+    Raises:
+        UsageError: they measured different things.
+    """
+    if (old.metric, old.direction) != (new.metric, new.direction):
+        raise UsageError(
+            f"{old.run} measured {old.metric} ({old.direction}), {new.run} {new.metric} ({new.direction}): "
+            "such numbers cannot be compared"
+        )
+    return compare(
+        old.values(),
+        new.values(),
+        direction=new.direction,
+        min_delta=new.min_delta,
+        min_delta_rel=new.min_delta_rel,
+    )
+
+
+def previous(found: Sequence[Point], commit: str) -> Point | None:
+    """Return the newest point of another commit."""
+    return next((point for point in reversed(found) if point.commit != commit), None)
+
+
+def ledger_rows(found: Iterable[Point]) -> dict[str, ledger.Row]:
+    """Fold points into ledger rows: medians enter, one number a run."""
+    return ledger.fold(
+        ledger.Entry(
+            benchmark=point.benchmark,
+            metric=point.metric,
+            direction=point.direction,
+            value=point.median,
+            run=point.run,
+            at=point.at.isoformat(),
+        )
+        for point in found
+    )
+
+
+def refresh_ledger(layout: Layout, target: str) -> dict[str, ledger.Row]:
+    """Render ``results/<target>/leader.json`` and ``BENCHMARKS.md`` from the history; the last writer is never wrong.
+
+    Raises:
+        Fault: a history document cannot be read; the files stay as they are.
+    """
+    every = [point for name in benchmarks(layout, target) for point in points(layout, target, name)]
+    rows = ledger_rows(every)
+    folder = layout.results / target
+    digits = {point.benchmark: point.display_digits for point in every}
+    rendered = {"leader.json": ledger.encode(rows), "BENCHMARKS.md": ledger.render(rows, digits=digits).encode()}
+    for name, data in rendered.items():
+        try:
+            same = fsio.read(folder / name) == data
+        except FileNotFoundError:
+            same = False
+        if not same and rows:
+            fsio.replace(folder / name, data)
+    return rows

@@ -1,0 +1,87 @@
+"""The body of a measurement, inside the allocation: a fresh checkout of a commit, one contained command, one number."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from outerloop_hpc.benchmark.work import BenchmarkWork, work_of
+from outerloop_hpc.clock import SystemClock
+from outerloop_hpc.container.choose import choose
+from outerloop_hpc.container.enclosure import Enclosure
+from outerloop_hpc.container.image import ImageRef, require
+from outerloop_hpc.container.runtime import Sandbox, make_scratch
+from outerloop_hpc.engine.job import Context, Result
+from outerloop_hpc.errors import ConfigError, UsageError
+from outerloop_hpc.measure.child import Limits
+from outerloop_hpc.measure.run import Measurement, Outcome, Request
+from outerloop_hpc.measure.run import measure as measure_once
+from outerloop_hpc.target.mirror import Mirror
+
+
+def measure(context: Context) -> Result:
+    """Measure one seed."""
+    work = work_of(context.spec)
+    try:
+        enclosure = _enclosure(context, work)
+    except ConfigError as error:
+        return Result("refused", str(error))
+    checkout = context.scratch / "checkout"
+    try:
+        tree = Mirror(context.layout.mirrors / f"{context.spec.target}.git").export(context.spec.commit, checkout)
+    except UsageError as error:
+        return Result("refused", str(error))
+    if tree != work.tree:
+        return Result("refused", f"commit {context.spec.commit} has tree {tree}, the run was made for {work.tree}")
+    request = Request(
+        command=work.command,
+        metric=work.metric,
+        checkout=checkout,
+        limits=Limits(wall_s=60.0 * work.eval_minutes),
+        seed=int(context.element.step.parameters["seed"]),
+        seed_env=work.seed_env,
+        cpus=work.resources.cpus,
+        log=context.log,
+    )
+    found = measure_once(request, enclosure=enclosure, clock=SystemClock(), stop=context.stop)
+    return _result(context, work, found)
+
+
+def _enclosure(context: Context, work: BenchmarkWork) -> Enclosure:
+    image: ImageRef | None = None
+    if context.spec.image.path:
+        image = require(Path(context.spec.image.path), context.spec.image.sha256)
+    scratch = context.scratch / "sandbox"
+    make_scratch(scratch)
+    runtime = choose(
+        work.containment.runtime,
+        image=image.path if image else None,
+        uncontained=work.containment.uncontained,
+        environ=context.environ,
+        scratch=context.scratch,
+    )
+    sandbox = Sandbox(
+        binds=(),
+        workdir=PurePosixPath("/work"),
+        scratch=scratch,
+        env={"LANG": "C.UTF-8"},
+        network=work.containment.network,
+        gpus=work.resources.gpus > 0,
+    )
+    return Enclosure(runtime, sandbox, image)
+
+
+def _result(context: Context, work: BenchmarkWork, found: Measurement) -> Result:
+    payload: dict[str, Any] = {
+        **found.model_dump(mode="json", exclude_none=True),
+        "benchmark": work.benchmark,
+        "commit": context.spec.commit,
+        "tree": work.tree,
+        "pid": os.getpid(),
+    }
+    if found.outcome is Outcome.MEASURED:
+        return Result("completed", "", payload)
+    if found.outcome is Outcome.INFRASTRUCTURE:
+        return Result("infrastructure", found.reason, payload)
+    return Result("failed", found.reason, payload)

@@ -1,0 +1,227 @@
+"""Where benchmark runs come from: a head that moved, a schedule, or somebody who asks for one."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from outerloop_hpc import fsio
+from outerloop_hpc.benchmark import history
+from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, Containment, Earlier, default_seeds, dump
+from outerloop_hpc.clock import Clock
+from outerloop_hpc.config import Settings
+from outerloop_hpc.config import Target as TargetSettings
+from outerloop_hpc.container.image import identify
+from outerloop_hpc.engine.jobs import load_job
+from outerloop_hpc.engine.layout import Layout, new_run_id, parse_run_id
+from outerloop_hpc.engine.spec import Image, RunSpec
+from outerloop_hpc.engine.tick import Order
+from outerloop_hpc.errors import ConfigError, OuterloopError, UsageError
+from outerloop_hpc.target import contract as contracts
+from outerloop_hpc.target.limits import Limits, Operator, limits
+from outerloop_hpc.target.mirror import Mirror
+from outerloop_hpc.target.terms import Benchmark
+
+_log = logging.getLogger(__name__)
+_WEEK = timedelta(days=7)
+_JOB = "measure"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person asks for beyond the defaults."""
+
+    benchmarks: Sequence[str] = ()
+    commit: str = ""
+    seeds: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sighted:
+    """A target at one commit: its contract, and what it may spend."""
+
+    target: str
+    commit: str
+    tree: str
+    loaded: contracts.Loaded
+    allowed: Limits
+
+
+class BenchmarkLane:
+    """Measures each benchmark of each target's contract at its head."""
+
+    name = KIND
+
+    def __init__(self, settings: Settings, layout: Layout, clock: Clock) -> None:
+        self.settings, self.layout, self.clock = settings, layout, clock
+
+    def orders(self) -> Iterator[Order]:
+        """Yield one order per benchmark; a target that cannot be read yields why, and the next is served."""
+        for name in sorted(self.settings.targets):
+            try:
+                seen = self.look(name)
+                for benchmark in self.wanted(seen, ()):
+                    yield self._order(seen, benchmark)
+            except OuterloopError as error:
+                yield Order(name, f"{name} at its head", None, str(error))
+
+    def look(self, name: str, commit: str = "") -> Sighted:
+        """Bring the mirror up to date and read the contract at a commit, the head unless told.
+
+        Raises:
+            UsageError: no such target, repository, branch or commit.
+            ConfigError: the contract does not say what it must.
+            TryLater: the repository does not answer.
+        """
+        settings = self._target(name)
+        mirror = Mirror(self.layout.mirrors / f"{name}.git", clock=self.clock)
+        fsio.make_folder(self.layout.mirrors)
+        head = mirror.sync(settings.repository, settings.branch)
+        at = mirror.resolve(commit) if commit else head
+
+        def read(path: str) -> bytes | None:
+            try:
+                return mirror.read(at, path)
+            except UsageError:
+                return None
+
+        path, data = contracts.find(read)
+        loaded = contracts.load(data, name=f"{name}:{path}", target=settings.repository)
+        for notice in loaded.notices:
+            _log.info("%s: %s", name, notice)
+        return Sighted(name, at, mirror.tree(at), loaded, limits(loaded.contract, self._operator()))
+
+    def wanted(self, seen: Sighted, names: Sequence[str]) -> list[Benchmark]:
+        """Return the benchmarks asked for: by name, else by the settings, else all.
+
+        Raises:
+            UsageError: the contract has none of that name.
+        """
+        known = {benchmark.name: benchmark for benchmark in seen.loaded.contract.benchmarks}
+        chosen = list(names) or list(self._target(seen.target).benchmarks) or list(known)
+        missing = [name for name in chosen if name not in known]
+        if missing:
+            raise UsageError(f"{seen.target}: no benchmark {missing[0]!r} in its contract; it has {', '.join(known)}")
+        return [known[name] for name in chosen]
+
+    def spec(self, seen: Sighted, benchmark: Benchmark, *, cause: str, seeds: Sequence[int] = ()) -> RunSpec:
+        """Make the specification of one run.
+
+        Raises:
+            ConfigError: the image is not there, the job definition is wrong, or the budget does not cover the run.
+        """
+        settings, bench = self.settings, self.settings.bench
+        job = load_job(self.layout, _JOB)
+        minutes = seen.allowed.measurement_minutes(benchmark)
+        chosen = tuple(seeds) or default_seeds(seen.target, benchmark.name, bench.seeds)
+        self._check_gpu_budget(seen, benchmark, minutes, len(chosen))
+        work = BenchmarkWork(
+            benchmark=benchmark.name,
+            command=benchmark.command,
+            metric=benchmark.metric,
+            direction=benchmark.direction,
+            seed_env=benchmark.seed_env,
+            display_digits=benchmark.display_digits or 6,
+            eval_minutes=minutes,
+            min_delta=benchmark.min_delta or 0.0,
+            min_delta_rel=benchmark.min_delta_rel or 0.0,
+            tree=seen.tree,
+            contract_digest=seen.loaded.digest,
+            seeds=chosen,
+            resources=job.ask(minutes=minutes, gpus=benchmark.gpus, parallel=bench.parallel),
+            max_tries=min(job.max_tries, settings.reconcile.max_tries),
+            containment=Containment(
+                runtime=settings.container.runtime, uncontained=settings.container.uncontained, network=job.network
+            ),
+            earlier=self._earlier(seen, benchmark),
+        )
+        now = self.clock.now()
+        return RunSpec(
+            run=new_run_id(KIND, seen.target, now, secrets.token_hex(4)),
+            kind=KIND,
+            target=seen.target,
+            commit=seen.commit,
+            cause=cause,
+            made_at=now,
+            made_by=getpass.getuser(),
+            image=self._image(seen.target),
+            scratch=settings.container.scratch,
+            work=dump(work),
+        )
+
+    def _order(self, seen: Sighted, benchmark: Benchmark) -> Order:
+        slot, why = self._slot(seen)
+        key = f"{KIND}/{benchmark.name}/{seen.commit}/{slot}"
+        if over := self._over_week(seen):
+            return Order(seen.target, key, None, over)
+        try:
+            return Order(seen.target, key, self.spec(seen, benchmark, cause=why), f"{benchmark.name}: {why}")
+        except ConfigError as error:
+            return Order(seen.target, key, None, str(error))
+
+    def _slot(self, seen: Sighted) -> tuple[str, str]:
+        """Name the occasion: each head once, and again in every period when there is a schedule."""
+        hours = self.settings.bench.every_hours
+        if not hours:
+            return "head", f"head is {seen.commit[:12]}"
+        period = int(self.clock.now().timestamp() // (3600 * hours))
+        return f"every-{hours}h-{period}", f"head is {seen.commit[:12]}, every {hours} h"
+
+    def _over_week(self, seen: Sighted) -> str:
+        most = seen.allowed.runs_per_week
+        if most is None:
+            return ""
+        count = recent_runs(self.layout, KIND, seen.target, self.clock.now())
+        return f"{count} runs of the last 7 days use up the budget of {most} a week" if count >= most else ""
+
+    def _check_gpu_budget(self, seen: Sighted, benchmark: Benchmark, minutes: int, seeds: int) -> None:
+        most, asked = seen.allowed.gpu_hours_per_run, benchmark.gpus * minutes * seeds / 60
+        if most is not None and benchmark.gpus and asked > most:
+            raise ConfigError(
+                f"{seen.target}: {benchmark.name} may use {asked:.1f} GPU hours ({benchmark.gpus} GPUs x {minutes} min "
+                f"x {seeds} seeds), the budget of a run is {most:g}; lower the seeds or raise gpu_hours_per_run"
+            )
+
+    def _earlier(self, seen: Sighted, benchmark: Benchmark) -> Earlier | None:
+        found = history.previous(history.points(self.layout, seen.target, benchmark.name), seen.commit)
+        return None if found is None else Earlier(run=found.run, commit=found.commit, values=found.values())
+
+    def _image(self, target: str) -> Image:
+        path = self._target(target).image
+        if not path:
+            return Image()
+        found = identify(Path(path), cache=self.layout.root / "images")
+        return Image(path=str(found.path), sha256=found.sha256)
+
+    def _target(self, name: str) -> TargetSettings:
+        try:
+            return self.settings.targets[name]
+        except KeyError:
+            known = ", ".join(sorted(self.settings.targets)) or "none"
+            raise UsageError(f"{name!r} is not a configured target (there are: {known}); see [targets]") from None
+
+    def _operator(self) -> Operator:
+        given = self.settings.limits
+        return Operator(
+            eval_minutes=given.eval_minutes,
+            runs_per_week=given.runs_per_week or None,
+            gpu_hours_per_run=given.gpu_hours_per_run or None,
+        )
+
+
+def recent_runs(layout: Layout, kind: str, target: str, now: datetime) -> int:
+    """Count the runs of the last seven days by their names alone; reads no run."""
+    since = now - _WEEK
+    months: Mapping[str, None] = dict.fromkeys((f"{since:%Y-%m}", f"{now:%Y-%m}"))
+    count = 0
+    for month in months:
+        for name in fsio.names(layout.runs / month):
+            if name.startswith(f"{kind}-{target}-"):
+                parsed = parse_run_id(name)
+                count += parsed.target == target and parsed.at >= since
+    return count
