@@ -15,6 +15,9 @@ from outerloop_hpc.slurm.quantities import UNLIMITED, bytes_of, limit_seconds, r
 
 #: The clock of a step starts and stops up to a second beside the job's.
 _CLOCK_SLACK_S = 1
+#: Slurm's 32-bit "no value" and "infinite" start here, and its longer ones are longer; as a time it is the year 2106.
+_NEVER = 2**32 - 4
+_DIGITS = len(str(_NEVER))
 # NVIDIA's names of slices: 1g.5gb, a100_3g.20gb, 1g.10gb+me.
 _MIG_SLICE = re.compile(r"[0-9]+g\.[0-9]+gb", re.ASCII | re.IGNORECASE)
 
@@ -55,17 +58,20 @@ class Usage:
 
 
 def epoch(text: str) -> int | None:
-    """Read a time column: epoch seconds; ``Unknown``, ``None`` and empty are ``None``."""
-    return int(text) if text.isascii() and text.isdecimal() else None
+    """Read a time column: epoch seconds; ``Unknown``, ``None``, empty and "never" are ``None``."""
+    return _number(text)
 
 
 def count(row: Row, *names: str) -> int | None:
     """Read the first of these columns that holds a number."""
-    for name in names:
-        text = row.get(name, "")
-        if text.isascii() and text.isdecimal():
-            return int(text)
-    return None
+    numbers = (_number(row.get(name, "")) for name in names)
+    return next((number for number in numbers if number is not None), None)
+
+
+def _number(text: str) -> int | None:
+    if not text.isascii() or not text.isdecimal() or len(text) > _DIGITS:
+        return None
+    return int(text) if int(text) < _NEVER else None
 
 
 def has_started(job: Row) -> bool:
