@@ -1,1 +1,1 @@
-"""See docs/architecture.md for what belongs here."""
+"""The command line: wiring only. Command modules import what they need inside their commands, so that help is quick."""

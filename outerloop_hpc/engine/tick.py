@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,12 +21,14 @@ from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import RunSpec, stamp
+from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import Fault, OuterloopError, TryLater
 from outerloop_hpc.slurm.port import Availability, Compute, JobRef
 
 _log = logging.getLogger(__name__)
 
 _ROUNDS = 4
+_LARGEST = 1000
 _QUIET = frozenset({"wait", "alive"})
 
 
@@ -74,7 +76,7 @@ class Engine:
 
     Attributes:
         default: the compute that new submissions go to.
-        largest: elements per array there.
+        largest: says how many elements an array may have there; asked only when something is to be submitted.
     """
 
     hands: Hands
@@ -82,7 +84,7 @@ class Engine:
     default: str
     policy: Policy
     limits: Limits
-    largest: int = 1000
+    largest: Callable[[], int] = lambda: _LARGEST
     cluster: str = ""
 
     @property
@@ -253,7 +255,7 @@ class Pass:
             compute=engine.default,
             cluster=engine.cluster,
             launches=allowed,
-            largest=engine.largest,
+            largest=engine.largest() if allowed and _may_submit(run.state) else _LARGEST,
         )
         return reconcile.Input(
             spec=run.spec,
@@ -320,3 +322,8 @@ class Pass:
                 compute.cancel(list(refs.values()))
             except TryLater as later:
                 self.result.problems.append(f"{name}: {later}")
+
+
+def _may_submit(state: RunState) -> bool:
+    """Whether a plan may want to submit something: a new run, or a step that has no open try and no last word."""
+    return not state.steps or any(s.open_try is None and s.settled() is None for s in state.steps.values())

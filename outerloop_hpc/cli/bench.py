@@ -1,0 +1,165 @@
+"""``bench run|history|compare|ledger``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from outerloop_hpc.cli.options import Columns, Csv, DryRun, HelpFormat, Json, NoHeader, Parsable, TargetName
+from outerloop_hpc.cli.session import Session, manner_of, session, talk
+
+if TYPE_CHECKING:
+    from outerloop_hpc.benchmark.history import Point
+
+app = typer.Typer(help="Measure benchmarks, look at their history.", no_args_is_help=True, rich_markup_mode=None)
+
+Benchmarks = Annotated[list[str] | None, typer.Option("--benchmark", "-b", help="Only this one; may be repeated.")]
+OneBenchmark = Annotated[str, typer.Option("--benchmark", "-b", help="Which one, when the target has several.")]
+Commit = Annotated[str, typer.Option("--commit", help="Measure this commit instead of the head.")]
+Seeds = Annotated[str, typer.Option("--seeds", help="Seeds instead of the fixed ones: 1,2,3.")]
+Wait = Annotated[float, typer.Option("--wait", help="Stay until the numbers are there, at most so many seconds.")]
+Old = Annotated[str, typer.Argument(metavar="A", help="Commit or run to compare with.")]
+New = Annotated[str, typer.Argument(metavar="B", help="Commit or run to judge.")]
+OfTarget = Annotated[str, typer.Option("--target", help="Which target, when there are several.")]
+
+
+@app.command("run")
+def run(  # noqa: PLR0913 - one parameter per option
+    context: typer.Context,
+    target: TargetName,
+    benchmark: Benchmarks = None,
+    commit: Commit = "",
+    seeds: Seeds = "",
+    wait: Wait = 0.0,
+    dry_run: DryRun = False,
+) -> None:
+    """Measure a target now, whether its head moved or not. Prints the run ids.
+
+    Example: outerloop-hpc bench run iris --commit HEAD --seeds 1,2,3,4,5 --wait 600
+    """
+    from outerloop_hpc.cli.follow import follow  # noqa: PLC0415 - heavy
+    from outerloop_hpc.engine import runs  # noqa: PLC0415 - as above
+
+    here = session(context)
+    seen = here.lane.look(target, commit)
+    specs = [
+        here.lane.spec(seen, one, cause=f"asked for at {seen.commit[:12]}", seeds=_seeds(seeds))
+        for one in here.lane.wanted(seen, benchmark or ())
+    ]
+    if dry_run:
+        for spec in specs:
+            talk(f"would measure {spec.work['benchmark']} at {spec.commit} with seeds {spec.work['seeds']}")
+        return
+    for spec in specs:
+        runs.ensure(here.layout, spec)
+        sys.stdout.write(f"{spec.run}\n")
+    status = follow(here, [spec.run for spec in specs], wait_s=wait)
+    if wait:
+        raise typer.Exit(status)
+
+
+@app.command("history")
+def history(  # noqa: PLR0913 - one parameter per option
+    context: typer.Context,
+    target: TargetName,
+    benchmark: OneBenchmark = "",
+    json: Json = False,
+    parsable: Parsable = False,
+    csv: Csv = False,
+    columns: Columns = "",
+    noheader: NoHeader = False,
+    helpformat: HelpFormat = False,
+) -> None:
+    """List what was measured, oldest first, each with the verdict against the commit before it.
+
+    Example: outerloop-hpc bench history iris -b accuracy
+    """
+    from outerloop_hpc.cli.output import helpformat as list_columns  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.points import HISTORY_COLUMNS, history_rows  # noqa: PLC0415 - as above
+
+    if helpformat:
+        list_columns(HISTORY_COLUMNS, sys.stdout)
+        return
+    here = session(context)
+    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
+    here.show("bench history", HISTORY_COLUMNS, history_rows(here.layout, target, benchmark), manner)
+
+
+@app.command("compare")
+def compare(  # noqa: PLR0913 - one parameter per option
+    context: typer.Context,
+    old: Old,
+    new: New,
+    target: OfTarget = "",
+    benchmark: OneBenchmark = "",
+    json: Json = False,
+) -> None:
+    """Compare two commits or runs in pairs of equal seeds: better, worse, no difference, or too few.
+
+    Example: outerloop-hpc bench compare 3f2a91c 8bd04e7 --target iris
+    """
+    from outerloop_hpc.cli.points import COMPARE_COLUMNS, compare_rows, compare_text  # noqa: PLC0415 - heavy
+
+    here = session(context)
+    found = list(_pairs(here, old, new, target, benchmark))
+    if json:
+        here.show("bench compare", COMPARE_COLUMNS, compare_rows(found), manner_of(json=True))
+    else:
+        sys.stdout.write(compare_text(found))
+
+
+@app.command("ledger")
+def ledger(  # noqa: PLR0913 - one parameter per option
+    context: typer.Context,
+    target: TargetName,
+    json: Json = False,
+    parsable: Parsable = False,
+    csv: Csv = False,
+    columns: Columns = "",
+    noheader: NoHeader = False,
+) -> None:
+    """List the best known number of each benchmark, computed from the history.
+
+    Example: outerloop-hpc bench ledger iris
+    """
+    from outerloop_hpc.benchmark.history import refresh_ledger  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.points import LEDGER_COLUMNS, ledger_rows  # noqa: PLC0415 - as above
+
+    here = session(context)
+    rows = refresh_ledger(here.layout, target)
+    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
+    footer = [f"rendered into {here.layout.results / target}/BENCHMARKS.md and leader.json"] if rows else []
+    here.show("bench ledger", LEDGER_COLUMNS, ledger_rows(rows), manner, footer=footer)
+
+
+def _pairs(here: Session, old: str, new: str, target: str, benchmark: str) -> list[tuple[Point, Point]]:
+    from outerloop_hpc.benchmark.history import benchmarks, pick, points  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.points import only_target  # noqa: PLC0415 - as above
+    from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
+
+    chosen = only_target(here.layout, target)
+    names = [benchmark] if benchmark else benchmarks(here.layout, chosen)
+    found, missing = [], []
+    for name in names:
+        known = points(here.layout, chosen, name)
+        try:
+            found.append((pick(known, old), pick(known, new)))
+        except UsageError as error:
+            missing.append(str(error))
+    if not found:
+        raise UsageError(missing[0] if missing else f"nothing was measured of {chosen} yet")
+    return found
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - keeps help quick
+
+    try:
+        found = tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise UsageError(f"--seeds {text!r}: whole numbers separated by commas are needed: 1,2,3") from error
+    if len(set(found)) != len(found) or any(not 0 <= seed < 2**63 for seed in found):
+        raise UsageError(f"--seeds {text!r}: each seed once, from 0 to 2^63-1")
+    return found

@@ -1,0 +1,58 @@
+"""Follow runs: pass after pass over just them until they need no more, with progress on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from outerloop_hpc.benchmark.history import refresh_ledger
+from outerloop_hpc.cli.session import Session, talk
+from outerloop_hpc.cli.terminal import Progress, terminal
+from outerloop_hpc.clock import SystemClock
+from outerloop_hpc.engine import watch
+from outerloop_hpc.engine.layout import parse_run_id
+from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.engine.tick import Pass
+from outerloop_hpc.errors import Exit
+
+#: Longest pause between two passes; a scheduler that others need too is asked less often.
+_POLL_S = {"local": 1.0, "slurm": 15.0}
+_FIRST_POLL_S = {"local": 0.2, "slurm": 2.0}
+
+
+def follow(here: Session, run_ids: Sequence[str], *, wait_s: float) -> Exit:
+    """Make passes over these runs until they are closed or wait for a person, at most ``wait_s`` seconds.
+
+    Returns the exit status: 0 closed, 3 ended without a measurement, 10 under way, 20 waits for a person, 4 a fault.
+    """
+    clock = SystemClock()
+    until, pause = clock.steady() + wait_s, _FIRST_POLL_S[here.engine.default]
+    with Progress(sys.stderr, terminal(sys.stderr, here.environ), "passes", clock=clock) as progress:
+        while True:
+            result = Pass(here.engine, launch=False, only=run_ids).run()
+            progress.advance()
+            states = [watch.load(here.layout, run).state for run in run_ids]
+            if result.faults or all(_at_rest(state) for state in states) or clock.steady() >= until:
+                break
+            clock.sleep(min(pause, max(until - clock.steady(), 0.0)))
+            pause = min(pause * 1.5, _POLL_S[here.engine.default])
+    for run, fault in result.faults:
+        talk(f"fault: {run}: {fault}")
+    for problem in dict.fromkeys(result.problems):
+        talk(f"problem: {problem}")
+    for target in sorted({parse_run_id(run).target for run in run_ids}):
+        refresh_ledger(here.layout, target)
+    return Exit.PARTLY_FAILED if result.faults else _status(states)
+
+
+def _at_rest(state: RunState) -> bool:
+    return state.phase in {"closed", "parked"}
+
+
+def _status(states: Sequence[RunState]) -> Exit:
+    if any(state.phase == "parked" for state in states):
+        return Exit.WAITS_FOR_PERSON
+    if any(state.ended is None for state in states):
+        return Exit.IN_PROGRESS
+    measured = all(state.ended is not None and state.ended.result.get("values") for state in states)
+    return Exit.DONE if measured else Exit.FINDINGS

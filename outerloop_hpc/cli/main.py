@@ -1,0 +1,76 @@
+"""The ``outerloop-hpc`` command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from outerloop_hpc import __version__
+from outerloop_hpc.cli import bench, image, passes, report, runs, setup
+from outerloop_hpc.cli.session import Session, talk
+from outerloop_hpc.errors import Exit, OuterloopError
+
+app = typer.Typer(
+    name="outerloop-hpc",
+    help=(
+        "Example: outerloop-hpc init && outerloop-hpc tick && outerloop-hpc runs list\n\n"
+        "Turns work orders into Slurm jobs, and job results into evidence that people can trust."
+    ),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+for part in (setup, passes, runs):
+    part.register(app)
+app.add_typer(bench.app, name="bench")
+app.add_typer(report.app, name="report")
+app.add_typer(image.app, name="image")
+
+
+@app.callback()
+def globally(  # noqa: PLR0913 - one parameter per global option
+    context: typer.Context,
+    config: Annotated[Path | None, typer.Option("--config", help="Project file instead of ./outerloop.toml.")] = None,
+    state: Annotated[Path | None, typer.Option("--state", help="State folder instead of the configured one.")] = None,
+    verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say more on stderr; -vv still more.")] = 0,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only errors on stderr.")] = False,
+    log_file: Annotated[Path | None, typer.Option("--log-file", help="Also log there, as JSON lines.")] = None,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
+) -> None:
+    """Read the options that stand before every command."""
+    if version:
+        sys.stdout.write(f"outerloop-hpc {__version__}\n")
+        raise typer.Exit
+    from outerloop_hpc.cli.logs import set_up  # noqa: PLC0415 - not needed for help
+
+    set_up(-1 if quiet else verbose, sys.stderr, log_file)
+    context.obj = Session(config=config, state=state)
+
+
+def main() -> None:
+    """Run the command line and leave with the exit status of DESIGN §10."""
+    signal.signal(signal.SIGINT, _interrupted)
+    try:
+        app()
+    except OuterloopError as error:
+        talk(f"outerloop-hpc: {error}")
+        sys.exit(error.exit_status)
+    except BrokenPipeError:
+        # Whoever read our output has enough; Python must not complain while it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(Exit.DONE)
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(Exit.INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""``tick``, ``reconcile`` and ``advance``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from outerloop_hpc.cli.options import Columns, Csv, DryRun, HelpFormat, Json, NoHeader, Parsable, Run
+from outerloop_hpc.cli.session import Session, manner_of, session, talk
+from outerloop_hpc.errors import Exit
+
+if TYPE_CHECKING:
+    from outerloop_hpc.cli.output import Manner
+    from outerloop_hpc.engine.tick import PassResult
+
+Wait = Annotated[float, typer.Option("--wait", help="Go on until the run needs no more, at most so many seconds.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("tick")(tick)
+    app.command("reconcile")(reconcile)
+    app.command("advance")(advance)
+
+
+def tick(  # noqa: PLR0913 - one parameter per option
+    context: typer.Context,
+    dry_run: DryRun = False,
+    json: Json = False,
+    parsable: Parsable = False,
+    csv: Csv = False,
+    columns: Columns = "",
+    noheader: NoHeader = False,
+    helpformat: HelpFormat = False,
+) -> None:
+    """One pass: settle what became of jobs, then submit what is due.
+
+    Example: outerloop-hpc tick --dry-run
+
+    Bounded and safe under overlap; call it every few minutes from scrontab, cron or a systemd timer.
+    """
+    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
+    _pass(session(context), "tick", manner, launch=True, dry_run=dry_run, helpformat=helpformat)
+
+
+def reconcile(  # noqa: PLR0913 - one parameter per option
+    context: typer.Context,
+    dry_run: DryRun = False,
+    json: Json = False,
+    parsable: Parsable = False,
+    csv: Csv = False,
+    columns: Columns = "",
+    noheader: NoHeader = False,
+    helpformat: HelpFormat = False,
+) -> None:
+    """The same pass without new runs; always possible, also under PAUSE, HOLD or with a broken contract.
+
+    Example: outerloop-hpc reconcile --dry-run --json
+    """
+    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
+    _pass(session(context), "reconcile", manner, launch=False, dry_run=dry_run, helpformat=helpformat)
+
+
+def advance(context: typer.Context, run: Run, wait: Wait = 0.0) -> None:
+    """Move one run on: plan it, commit, submit. Wake jobs call this.
+
+    Example: outerloop-hpc advance benchmark-iris-20261129T120000Z-1a2b3c4d --wait 60
+
+    Exit status 10: the run is still under way; 20: it waits for a person.
+    """
+    from outerloop_hpc.cli.follow import follow  # noqa: PLC0415 - heavy
+    from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - heavy
+
+    here = session(context)
+    folder = find(here.layout, run)
+    raise typer.Exit(follow(here, [folder.run_id], wait_s=wait))
+
+
+def _pass(here: Session, command: str, manner: Manner, *, launch: bool, dry_run: bool, helpformat: bool) -> None:
+    from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - only when the command runs
+    from outerloop_hpc.cli.polite import polite_lock  # noqa: PLC0415 - as above
+    from outerloop_hpc.engine.tick import Pass  # noqa: PLC0415 - heavy
+
+    columns = (
+        Column("run", "run id, or lane and target"),
+        Column("subject", "step and try, submission, or order"),
+        Column("decision", "what is done, or wait / alive"),
+        Column("rule", "line of the decision table"),
+        Column("reason", "why", cut=True),
+        Column("needs", "what would have to be seen for another decision", shown=False, cut=True),
+    )
+    if helpformat:
+        _helpformat(columns)
+        return
+    lanes = (here.lane,) if launch else ()
+    with polite_lock(here.layout, wanted=not dry_run):
+        result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=lanes).run()
+        if not dry_run:
+            _refresh_ledgers(here, result)
+    rows = [
+        {
+            "run": run,
+            "subject": line.subject,
+            "decision": line.verdict,
+            "rule": line.rule,
+            "reason": line.reason,
+            "needs": line.needs,
+        }
+        for run, line in result.lines
+    ]
+    meta = {
+        "dry_run": dry_run,
+        "held": result.held,
+        "faults": [{"run": run, "fault": fault} for run, fault in result.faults],
+        "problems": list(dict.fromkeys(result.problems)),
+        "live": result.live,
+        "submitted": result.submitted,
+        "closed": result.closed,
+        "scheduler_calls": result.calls,
+    }
+    here.show(command, columns, rows, manner, meta=meta)
+    raise typer.Exit(say_how_it_went(result))
+
+
+def say_how_it_went(result: PassResult) -> Exit:
+    """Tell the person what needs attention and return the exit status."""
+    for run, fault in result.faults:
+        talk(f"fault: {run}: {fault}")
+    for problem in dict.fromkeys(result.problems):
+        talk(f"problem: {problem}")
+    if result.held:
+        talk(f"no launches: {result.held}")
+    if result.faults:
+        return Exit.PARTLY_FAILED
+    return Exit.TRY_LATER if result.unavailable else Exit.DONE
+
+
+def _refresh_ledgers(here: Session, result: PassResult) -> None:
+    """Render the ledgers of targets whose runs ended in this pass; a target that cannot be is a fault of its own."""
+    from outerloop_hpc.benchmark.history import refresh_ledger  # noqa: PLC0415 - heavy
+    from outerloop_hpc.engine.layout import parse_run_id  # noqa: PLC0415 - as above
+    from outerloop_hpc.errors import OuterloopError  # noqa: PLC0415 - as above
+
+    ended = {run for run, line in result.lines if line.rule in {"kind.end", "person.end"}}
+    for target in sorted({parse_run_id(run).target for run in ended}):
+        try:
+            refresh_ledger(here.layout, target)
+        except OuterloopError as fault:
+            result.faults.append((target, str(fault)))
+
+
+def _helpformat(columns: tuple[object, ...]) -> None:
+    import sys  # noqa: PLC0415 - keeps the module's imports to typer's own
+
+    from outerloop_hpc.cli.output import Column, helpformat  # noqa: PLC0415 - only when asked for
+
+    helpformat([column for column in columns if isinstance(column, Column)], sys.stdout)

@@ -1,0 +1,166 @@
+"""``runs list|show|end|resume`` and ``explain``."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+import typer
+
+from outerloop_hpc.cli.options import Columns, Csv, DryRun, HelpFormat, Json, NoHeader, Parsable, Reason, Run
+from outerloop_hpc.cli.session import Session, manner_of, session, talk
+
+runs_app = typer.Typer(help="Look at runs, end or resume them.", no_args_is_help=True, rich_markup_mode=None)
+
+All = Annotated[bool, typer.Option("--all", "-a", help="Also closed runs (reads the whole history).")]
+States = Annotated[str, typer.Option("-s", "--state", help="Only these phases: running,parked,ended,closed,faulty.")]
+TargetFilter = Annotated[str, typer.Option("--target", help="Only this target.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(runs_app, name="runs")
+    app.command("explain")(explain)
+
+
+@runs_app.command("list")
+def list_runs(  # noqa: PLR0913 - one parameter per option
+    context: typer.Context,
+    everything: All = False,
+    states: States = "",
+    target: TargetFilter = "",
+    json: Json = False,
+    parsable: Parsable = False,
+    csv: Csv = False,
+    columns: Columns = "",
+    noheader: NoHeader = False,
+    helpformat: HelpFormat = False,
+) -> None:
+    """List runs; reads local files only, asks no scheduler.
+
+    Example: outerloop-hpc runs list --all -s parked,ended
+    """
+    from outerloop_hpc.cli.listing import RUN_COLUMNS, run_rows  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.output import helpformat as list_columns  # noqa: PLC0415 - goes with it
+
+    if helpformat:
+        list_columns(RUN_COLUMNS, sys.stdout)
+        return
+    here = session(context)
+    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
+    rows = run_rows(here.layout, everything=everything, states=states, target=target)
+    here.show("runs list", RUN_COLUMNS, rows, manner)
+
+
+@runs_app.command("show")
+def show(  # noqa: PLR0913 - one parameter per option
+    context: typer.Context,
+    run: Run,
+    json: Json = False,
+    parsable: Parsable = False,
+    csv: Csv = False,
+    columns: Columns = "",
+    noheader: NoHeader = False,
+) -> None:
+    """List the tries of one run.
+
+    Example: outerloop-hpc runs show 1a2b3c4d
+    """
+    from outerloop_hpc.cli.listing import TRY_COLUMNS, try_rows  # noqa: PLC0415 - heavy
+    from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - as above
+    from outerloop_hpc.engine.watch import load  # noqa: PLC0415 - as above
+
+    here = session(context)
+    folder = find(here.layout, run)
+    state = load(here.layout, folder.run_id).state
+    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
+    footer = [f"{folder.run_id}: {state.phase}"]
+    if state.parked is not None:
+        footer.append(f"waits for a person: {state.parked.question}")
+    if state.ended is not None:
+        footer.append(f"{state.ended.ending}: {state.ended.reason}")
+    meta = {"run": folder.run_id, "phase": state.phase, "folder": str(folder.path)}
+    here.show("runs show", TRY_COLUMNS, try_rows(folder, state), manner, footer=footer, meta=meta)
+
+
+@runs_app.command("end")
+def end(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRun = False) -> None:
+    """End a run: its jobs are cancelled and its claim is released by the next pass.
+
+    Example: outerloop-hpc runs end 1a2b3c4d --reason "wrong image"
+    """
+    _decide(session(context), run, "end", reason, dry_run=dry_run)
+
+
+@runs_app.command("resume")
+def resume(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRun = False) -> None:
+    """Let a parked run go on: what was cancelled, lost or timed out is tried again.
+
+    Example: outerloop-hpc runs resume 1a2b3c4d --reason "node is back"
+    """
+    _decide(session(context), run, "resume", reason, dry_run=dry_run)
+
+
+def _decide(here: Session, run: str, action: str, reason: str, *, dry_run: bool) -> None:
+    from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - heavy
+    from outerloop_hpc.engine import inbox, watch  # noqa: PLC0415 - as above
+    from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - as above
+    from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
+
+    if not reason:
+        raise UsageError(f"runs {action} needs --reason: who reads the journal later wants to know why")
+    folder = find(here.layout, run)
+    state = watch.load(here.layout, folder.run_id).state
+    if state.ended is not None:
+        raise UsageError(f"{folder.run_id} has ended ({state.ended.ending}); an ending is final")
+    if action == "resume" and state.parked is None:
+        raise UsageError(f"{folder.run_id} is not parked; it goes on by itself")
+    if dry_run:
+        talk(f"would {action} {folder.run_id}: {reason}")
+        return
+    who = getpass.getuser()
+    at = SystemClock().now()
+    word = "end" if action == "end" else "resume"
+    name = inbox.put(folder, word, who=who, reason=reason, at=at)
+    talk(f"{folder.run_id}: the next pass takes {name} ({action}); `outerloop-hpc reconcile` makes one now")
+
+
+def explain(context: typer.Context, run: Run, json: Json = False) -> None:
+    """Print the whole chain of evidence of a run: every decision, its rule, and what is awaited now.
+
+    Example: outerloop-hpc explain 1a2b3c4d
+    """
+    from outerloop_hpc.cli.chain import CHAIN_COLUMNS, chain_rows, chain_text  # noqa: PLC0415 - heavy
+    from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - as above
+
+    here = session(context)
+    folder = find(here.layout, run)
+    awaited = list(_awaited(here, folder.run_id))
+    if json:
+        manner = manner_of(json=True)
+        meta = {"run": folder.run_id, "awaited": awaited}
+        here.show("explain", CHAIN_COLUMNS, chain_rows(folder), manner, meta=meta)
+        return
+    sys.stdout.write(chain_text(folder, awaited))
+
+
+def _awaited(here: Session, run_id: str) -> Iterator[Mapping[str, object]]:
+    """What a pass would decide now, by the same code as the pass itself; nothing for a closed run."""
+    from outerloop_hpc.engine import runs as all_runs  # noqa: PLC0415 - heavy
+    from outerloop_hpc.engine.tick import Pass  # noqa: PLC0415 - as above
+
+    if run_id not in all_runs.live(here.layout):
+        return
+    result = Pass(here.engine, launch=False, dry_run=True, only=[run_id]).run()
+    for _, line in result.lines:
+        yield {
+            "subject": line.subject,
+            "decision": line.verdict,
+            "rule": line.rule,
+            "reason": line.reason,
+            "needs": line.needs,
+        }
+    for _, fault in result.faults:
+        yield {"subject": "run", "decision": "fault", "rule": "fault", "reason": fault, "needs": "a readable file"}

@@ -1,0 +1,112 @@
+"""One invocation of the command line: its settings, state folder, output streams, and the engine wired to them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from outerloop_hpc.benchmark.lane import BenchmarkLane
+    from outerloop_hpc.cli.output import Column, Manner
+    from outerloop_hpc.config import Settings
+    from outerloop_hpc.configsources import Loaded
+    from outerloop_hpc.engine.layout import Layout
+    from outerloop_hpc.engine.tick import Engine
+
+
+@dataclass
+class Session:
+    """What the global options said; everything else is made when first needed."""
+
+    config: Path | None = None
+    state: Path | None = None
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        """The settings with their origins."""
+        from outerloop_hpc.configsources import load  # noqa: PLC0415 - only when a command needs settings
+
+        root = None if self.state is None else str(self.state.absolute())
+        return load(Path.cwd(), self.environ, {"state.root": root}, config=self.config)
+
+    @property
+    def settings(self) -> Settings:
+        """The merged settings."""
+        return self.loaded.settings
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The state folder, made when it is not there."""
+        from outerloop_hpc import fsio  # noqa: PLC0415 - only when a command needs the state folder
+        from outerloop_hpc.engine.layout import Layout  # noqa: PLC0415 - as above
+
+        fsio.make_folder(self.settings.state.root)
+        return Layout(self.settings.state.root)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The engine, wired to this machine."""
+        from outerloop_hpc.cli.wiring import build_engine  # noqa: PLC0415 - heavy, and only for passes
+
+        return build_engine(self.settings, self.layout, self.environ)
+
+    @cached_property
+    def lane(self) -> BenchmarkLane:
+        """The benchmark lane."""
+        from outerloop_hpc.benchmark.lane import BenchmarkLane  # noqa: PLC0415 - heavy
+        from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - goes with it
+
+        return BenchmarkLane(self.settings, self.layout, SystemClock())
+
+    def show(
+        self,
+        command: str,
+        columns: Sequence[Column],
+        rows: Iterable[Mapping[str, object]],
+        manner: Manner,
+        *,
+        footer: Sequence[str] = (),
+        meta: Mapping[str, object] | None = None,
+    ) -> None:
+        """Write a listing to stdout."""
+        from outerloop_hpc.cli.output import Listing, emit  # noqa: PLC0415 - only commands that list
+        from outerloop_hpc.cli.terminal import terminal  # noqa: PLC0415 - as above
+
+        listing = Listing(command, columns, rows, meta or {}, footer)
+        emit(listing, manner, sys.stdout, terminal(sys.stdout, self.environ))
+
+
+def session(context: typer.Context) -> Session:
+    """Return the session of this invocation."""
+    found = context.find_object(Session)
+    return found if found is not None else Session()
+
+
+def manner_of(
+    *, json: bool = False, parsable: bool = False, csv: bool = False, columns: str = "", noheader: bool = False
+) -> Manner:
+    """Turn output flags into a manner.
+
+    Raises:
+        UsageError: two forms at once.
+    """
+    from outerloop_hpc.cli.output import Form, Manner  # noqa: PLC0415 - only commands that list
+    from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
+
+    if json + parsable + csv > 1:
+        raise UsageError("--json, -P and --csv exclude each other; choose one form")
+    form = Form.JSON if json else Form.PARSABLE if parsable else Form.CSV if csv else Form.TABLE
+    return Manner(form, columns, not noheader)
+
+
+def talk(text: str) -> None:
+    """Say something to the person at the terminal: stderr, so that stdout stays data."""
+    sys.stderr.write(text + "\n")

@@ -1,0 +1,123 @@
+"""Wire the engine to this machine: the only place that knows every part."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Mapping
+
+from outerloop_hpc import __version__
+from outerloop_hpc.benchmark.plan import BenchmarkKind
+from outerloop_hpc.clock import SystemClock
+from outerloop_hpc.config import Settings
+from outerloop_hpc.engine.carry import Hands
+from outerloop_hpc.engine.events import Author
+from outerloop_hpc.engine.kind import Kind
+from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.rules import Policy
+from outerloop_hpc.engine.tick import Engine, Limits
+from outerloop_hpc.errors import ConfigError
+from outerloop_hpc.process import run_command
+from outerloop_hpc.slurm.local import LocalCompute
+from outerloop_hpc.slurm.port import Compute
+from outerloop_hpc.slurm.query import SlurmQuery
+from outerloop_hpc.slurm.sbatch import SiteOptions
+from outerloop_hpc.slurm.submit import SlurmCompute
+
+WAKE = "outerloop_hpc.cli.wake:advance"
+_LOCAL_LARGEST = 10_000
+
+
+def build_engine(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> Engine:
+    """Build the engine for these settings.
+
+    Raises:
+        ConfigError: Slurm is asked for and its commands are not on PATH.
+    """
+    default = compute_kind(settings, environ)
+    local = LocalCompute(layout.local, parallel=settings.compute.parallel, environ=environ)
+    computes: dict[str, Compute] = {"local": local}
+    largest = _local_largest
+    if default == "slurm" or shutil.which("squeue", path=environ.get("PATH")):
+        slurm = build_slurm(settings, layout, environ)
+        computes["slurm"] = slurm
+        largest = slurm.max_array_size if default == "slurm" else _local_largest
+    kinds: dict[str, Kind] = {kind.name: kind for kind in (BenchmarkKind(),)}
+    author = Author(host=socket.gethostname(), pid=os.getpid(), user=getpass.getuser(), version=__version__)
+    hands = Hands(layout, computes, author, SystemClock(), wake=WAKE if settings.slurm.wake else "")
+    return Engine(
+        hands=hands,
+        kinds=kinds,
+        default=default,
+        policy=policy_of(settings),
+        limits=Limits(
+            submissions=settings.limits.submissions_per_tick,
+            live_runs=settings.limits.live_runs,
+            min_free_bytes=int(settings.state.min_free_gb * 10**9),
+        ),
+        largest=largest,
+        cluster=settings.slurm.cluster if default == "slurm" else "",
+    )
+
+
+def compute_kind(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Say where new work goes: ``auto`` is Slurm when sbatch is on PATH.
+
+    Raises:
+        ConfigError: Slurm is asked for and sbatch is not on PATH.
+    """
+    found = shutil.which("sbatch", path=environ.get("PATH"))
+    if settings.compute.kind == "slurm" and found is None:
+        raise ConfigError("[compute] kind is slurm, but sbatch is not on PATH; load its module or set kind = 'local'")
+    if settings.compute.kind == "auto":
+        return "slurm" if found else "local"
+    return settings.compute.kind
+
+
+def build_slurm(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> SlurmCompute:
+    """Build the Slurm side."""
+    given = settings.slurm
+    query = SlurmQuery(
+        run_command,
+        environ,
+        cluster=given.cluster,
+        timeout_s=given.timeout_s,
+        column_cache=layout.tick / "sacct-columns.json",
+    )
+    site = SiteOptions(
+        account=given.account,
+        partition=given.partition,
+        qos=given.qos,
+        constraint=given.constraint,
+        extra=dict(given.options),
+        cluster=given.cluster,
+    )
+    return SlurmCompute(
+        query,
+        python=given.python or sys.executable,
+        site=site,
+        environ=environ,
+        run=run_command,
+        timeout_s=given.timeout_s,
+    )
+
+
+def policy_of(settings: Settings) -> Policy:
+    """Translate the ``[reconcile]`` section."""
+    given = settings.reconcile
+    return Policy(
+        confirm_s=given.confirm_s,
+        soft_window_s=given.soft_window_s,
+        grace_s=given.grace_s,
+        submit_lag_s=given.submit_lag_s,
+        skew_s=given.skew_s,
+        backoff_s=given.backoff_s,
+        archive_wait_s=given.archive_wait_s,
+    )
+
+
+def _local_largest() -> int:
+    return _LOCAL_LARGEST
