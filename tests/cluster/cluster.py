@@ -88,10 +88,16 @@ class Cluster:
         return self.machine.spawn(argv, user=user, env=env, cwd=cwd)
 
     def check(
-        self, argv: Sequence[str], *, user: str = "root", timeout: float = 60.0, stdin: str | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        user: str = "root",
+        timeout: float = 60.0,
+        cwd: str | None = None,
+        stdin: str | None = None,
     ) -> str:
-        """Run a command that must succeed; returns its standard output."""
-        return self.machine.check(argv, user=user, timeout=timeout, stdin=stdin)
+        """Run a command that must succeed and return its standard output; see ``Machine.check``."""
+        return self.machine.check(argv, user=user, timeout=timeout, cwd=cwd, stdin=stdin)
 
     def write(self, path: str, text: str, *, user: str = "root", mode: int | None = None) -> None:
         """Write a file inside as ``user``."""

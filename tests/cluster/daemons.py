@@ -55,7 +55,7 @@ class Daemons:
 
     def start_munge(self) -> None:
         """Start munged."""
-        self._machine.check(["munged", "--force"], user="munge")
+        self._machine.check(["munged", "--force"], user="munge", cwd="/")
 
     def start_database(self) -> None:
         """Start MariaDB and wait until it answers; the database of slurmdbd is there afterwards."""

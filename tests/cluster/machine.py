@@ -209,13 +209,21 @@ class Machine:
             entering += ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"]
         return [*entering, "env", "-C", cwd or home(user), *argv]
 
-    def check(self, argv: Sequence[str], *, user: str = "root", timeout: float = 60.0, stdin: str | None = None) -> str:
+    def check(
+        self,
+        argv: Sequence[str],
+        *,
+        user: str = "root",
+        timeout: float = 60.0,
+        cwd: str | None = None,
+        stdin: str | None = None,
+    ) -> str:
         """Run a command that must succeed and return its standard output.
 
         Raises:
             AssertionError: it did not; with its complaint.
         """
-        done = self.run(argv, user=user, timeout=timeout, stdin=stdin)
+        done = self.run(argv, user=user, timeout=timeout, cwd=cwd, stdin=stdin)
         assert done.ok, f"{' '.join(argv)}: {done.complaint()}\n{done.stdout}"
         return done.stdout
 

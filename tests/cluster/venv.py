@@ -49,9 +49,7 @@ def _key(recipe: Recipe) -> str:
 
 
 def _install(base: Path, target: Path, log: Path, settings: Mapping[str, str]) -> None:
-    needed = [*_OF_THE_HOST, *local_paths(settings.values())]
-    binds = [Bind(Path(path), path) for path in dict.fromkeys(needed) if Path(path).exists()]
-    plan = Plan(base, (*binds, Bind(target, VENV, read_only=False)), ((CHECKOUT, SOURCE),), network=True)
+    plan = Plan(base, (*host_settings(settings), Bind(target, VENV, read_only=False)), ((CHECKOUT, SOURCE),), network=True)
     pip = [f"{VENV}/bin/python", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     with Machine(plan, target.parent) as machine, log.open("w", encoding="utf-8") as report:
         for argv in (
@@ -62,6 +60,12 @@ def _install(base: Path, target: Path, log: Path, settings: Mapping[str, str]) -
             report.write(f"$ {' '.join(argv)}\n{done.stdout}{done.stderr}")
             if not done.ok:
                 raise BuildFailed(f"the virtual environment could not be built: {done.complaint()}; log: {log}")
+
+
+def host_settings(settings: Mapping[str, str]) -> list[Bind]:
+    """Return what of the host an installing machine must see: name resolution, certificates, local packages."""
+    needed = [*_OF_THE_HOST, *local_paths(settings.values())]
+    return [Bind(Path(path), path) for path in dict.fromkeys(needed) if Path(path).exists()]
 
 
 def host_pip_configuration() -> str:
