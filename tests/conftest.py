@@ -42,7 +42,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str]]:
-    for outcome, words in (("passed", ("passed", "xfailed")), ("failed", ("failed", "error")), ("skipped", ("skipped",))):
+    for outcome, words in (
+        ("passed", ("passed", "xfailed")),
+        ("failed", ("failed", "error")),
+        ("skipped", ("skipped",)),
+    ):
         for word in words:
             for report in reporter.stats.get(word, []):
                 # A test's parts share its name: an error in its teardown must not count as a second test.

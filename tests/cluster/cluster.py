@@ -10,7 +10,7 @@ from typing import Self
 
 from outerloop_hpc.process import Finished
 from tests.cluster import cache
-from tests.cluster.configuration import NODES, Settings
+from tests.cluster.configuration import MAX_JOB_ID, NODES, Settings
 from tests.cluster.daemons import Daemons
 from tests.cluster.machine import SOURCE, VENV, Bind, Machine, Plan, Spawned
 from tests.cluster.rootfs import Recipe, root
@@ -111,8 +111,8 @@ class Cluster:
 
     def node_states(self) -> dict[str, str]:
         """Return each node's state word (with its suffix: ``*`` for not responding), as sinfo says."""
-        lines = self.check(["sinfo", "-h", "-N", "-p", "main", "-o", "%N %T"]).splitlines()
-        return {name: state for name, state in (line.split() for line in lines)}
+        words = self.check(["sinfo", "-h", "-N", "-p", "main", "-o", "%N %T"]).split()
+        return dict(zip(words[::2], words[1::2], strict=True))
 
     def jobs(self) -> list[str]:
         """Return the ids of all jobs that the controller does not count as ended."""
@@ -195,7 +195,7 @@ class Cluster:
         if "accounting" not in self._down:
             self._daemons.await_accounting()
 
-    def reset_job_ids(self, first: int = 1, maximum: int = Settings.max_job_id) -> None:
+    def reset_job_ids(self, first: int = 1, maximum: int = MAX_JOB_ID) -> None:
         """Let the next job have id ``first`` (ids stay below ``maximum``); forgets all jobs, so only when idle."""
         assert not self.jobs(), "job ids can be reset on an idle cluster only"
         self._settings = Settings(self.accounting, self._settings.min_job_age, first, maximum)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 NODES = ("n1", "n2", "n3")
 CPUS = 16
 MEMORY_MB = 16000
+#: Slurm's own default end of the id range.
+MAX_JOB_ID = 67043328
 #: Seconds after which the controller gives up a silent slurmd.
 SLURMD_TIMEOUT_S = 20
 
@@ -25,7 +27,7 @@ class Settings:
     accounting: bool = True
     min_job_age: int = 60
     first_job_id: int = 1
-    max_job_id: int = 67043328
+    max_job_id: int = MAX_JOB_ID
 
 
 def slurm_conf(settings: Settings) -> str:

@@ -57,13 +57,15 @@ class Plan:
 
     def encoded(self, mountpoint: Path) -> str:
         """Return it as ``inside.py`` reads it."""
-        return json.dumps({
-            "mountpoint": str(mountpoint),
-            "lower": str(self.root),
-            "binds": [[str(bind.source), bind.target, bind.read_only] for bind in self.binds],
-            "copies": [[str(source), target] for source, target in self.copies],
-            "network": self.network,
-        })
+        return json.dumps(
+            {
+                "mountpoint": str(mountpoint),
+                "lower": str(self.root),
+                "binds": [[str(bind.source), bind.target, bind.read_only] for bind in self.binds],
+                "copies": [[str(source), target] for source, target in self.copies],
+                "network": self.network,
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class Machine:
         self._spawned: list[Spawned] = []
         self._wait_until_up()
         self.init_pid = _child_of(self._keeper.pid)
-        self._pid_namespace = os.readlink(f"/proc/{self.init_pid}/ns/pid")
+        self._pid_namespace = _namespace(Path(f"/proc/{self.init_pid}"), "pid")
 
     def _wait_until_up(self) -> None:
         assert self._keeper.stdout is not None
@@ -251,7 +253,7 @@ class Machine:
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit():
                 with suppress(OSError):
-                    if os.readlink(folder / "ns" / "pid") == self._pid_namespace:
+                    if _namespace(folder, "pid") == self._pid_namespace:
                         found.append(_process(folder))
         return found
 
@@ -290,13 +292,17 @@ def environment(user: str) -> dict[str, str]:
     return {"PATH": PATH, "HOME": home(user), "USER": user, "LOGNAME": user, "LANG": "C.UTF-8", "TERM": "dumb"}
 
 
+def _namespace(folder: Path, kind: str) -> str:
+    return str((folder / "ns" / kind).readlink())
+
+
 def _process(folder: Path) -> Process:
     status = (folder / "status").read_text(encoding="utf-8", errors="replace")
     pids = re.search(r"^NSpid:\s+(.+)$", status, re.MULTILINE)
     inner = int(pids.group(1).split()[-1]) if pids else 0
     argv = (folder / "cmdline").read_bytes().decode("utf-8", errors="replace").rstrip("\0").split("\0")
     name = (folder / "comm").read_text(encoding="utf-8", errors="replace").rstrip("\n")
-    return Process(int(folder.name), inner, os.readlink(folder / "ns" / "uts"), name, tuple(argv))
+    return Process(int(folder.name), inner, _namespace(folder, "uts"), name, tuple(argv))
 
 
 def _child_of(parent: int) -> int:

@@ -39,5 +39,3 @@ def _refused() -> list[str]:
 def in_ci(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether this is a CI run, where nothing may be skipped."""
     return environ.get("CI", "").lower() in {"true", "1"}
-
-

@@ -68,11 +68,9 @@ def mirror(environ: Mapping[str, str] = os.environ, apt: Path = Path("/etc/apt")
     """Return the Debian mirror that this machine's own apt sources name; Debian's own where they name none."""
     if environ.get(MIRROR_VARIABLE):
         return environ[MIRROR_VARIABLE]
-    texts = []
-    for path in (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))):
-        if path.suffix in {".list", ".sources"} and path.is_file():
-            texts.append(path.read_text(encoding="utf-8", errors="replace"))
-    return first_mirror(texts) or DEFAULT_MIRROR
+    files = (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*")))
+    named = [path for path in files if path.suffix in {".list", ".sources"} and path.is_file()]
+    return first_mirror(path.read_text(encoding="utf-8", errors="replace") for path in named) or DEFAULT_MIRROR
 
 
 def first_mirror(sources: Iterable[str]) -> str | None:

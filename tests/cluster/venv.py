@@ -49,7 +49,9 @@ def _key(recipe: Recipe) -> str:
 
 
 def _install(base: Path, target: Path, log: Path, settings: Mapping[str, str]) -> None:
-    plan = Plan(base, (*host_settings(settings), Bind(target, VENV, read_only=False)), ((CHECKOUT, SOURCE),), network=True)
+    plan = Plan(
+        base, (*host_settings(settings), Bind(target, VENV, read_only=False)), ((CHECKOUT, SOURCE),), network=True
+    )
     pip = [f"{VENV}/bin/python", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     with Machine(plan, target.parent) as machine, log.open("w", encoding="utf-8") as report:
         for argv in (
@@ -76,15 +78,14 @@ def host_pip_configuration() -> str:
 
 def pip_settings(environ: Mapping[str, str], configuration: str) -> dict[str, str]:
     """Turn the host's pip configuration, certificates and proxies into environment variables for inside."""
-    settings: dict[str, str] = {}
+    settings = {k: v for k, v in environ.items() if k.startswith(_PASSED_ON) or k.lower() in _PROXIES}
     for line in configuration.splitlines():
         name, equals, value = line.partition("=")
         section, _, option = name.partition(".")
         if equals and section in {"global", "install"}:
-            settings["PIP_" + option.replace("-", "_").upper()] = value.strip().strip("'\"").replace("\\n", " ")
-    for name, value in environ.items():
-        if name.startswith(_PASSED_ON) or name.lower() in _PROXIES:
-            settings[name] = value
+            settings.setdefault(
+                "PIP_" + option.replace("-", "_").upper(), value.strip().strip("'\"").replace("\\n", " ")
+            )
     return settings
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.cluster import rootfs
 from tests.cluster.cluster import SHARED, Cluster, start
 from tests.cluster.configuration import Settings
+from tests.cluster.venv import CHECKOUT
 
 pytestmark = pytest.mark.slurm
 
@@ -215,13 +217,21 @@ def test_a_closed_cluster_leaves_no_process_and_no_mount_on_the_host() -> None:
 
 
 def test_a_killed_test_process_takes_its_cluster_with_it() -> None:
-    cluster = start(rootfs.SLURM22, settings=Settings(accounting=False))
-    inner = [process.host_pid for process in cluster.machine.processes()]
-    keeper = cluster.machine._keeper
-    assert keeper.stdin is not None
-    # What the kernel does with our end of the pipe when we are killed.
-    os.close(os.dup(keeper.stdin.fileno()))
-    keeper.stdin.close()
-    keeper.wait(timeout=30)
-    cluster.close()
+    program = (
+        "import sys\n"
+        "from tests.cluster import cluster, rootfs\n"
+        "running = cluster.start(rootfs.SLURM22, settings=cluster.Settings(accounting=False))\n"
+        "print(*(process.host_pid for process in running.machine.processes()), flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT
+    ) as process:
+        assert process.stdout is not None
+        inner = process.stdout.readline().split()
+        process.kill()
+    limit = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in inner) and time.monotonic() < limit:
+        time.sleep(0.1)
+    assert len(inner) > 5
     assert [pid for pid in inner if Path(f"/proc/{pid}").exists()] == []
