@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster import needs, rootfs
+from tests.cluster.__main__ import prepare
 from tests.cluster.cache import BuildFailed
-from tests.cluster.image import image
 from tests.cluster.machine import SOURCE, VENV, Bind, Machine, Plan
 from tests.cluster.needs import in_ci
 from tests.cluster.venv import CHECKOUT, venv
@@ -98,13 +98,6 @@ def python314_tier() -> Count:
     except BuildFailed as error:
         return Count(tier, trouble=str(error))
     return counted(tier, report, done.status)
-
-
-def prepare() -> None:
-    """Build (or find in the cache) the root file systems, environments and the container image."""
-    for recipe in (rootfs.SLURM22, rootfs.SLURM26):
-        _say(f"{recipe.name}: {rootfs.root(recipe)}\n{recipe.name}: {venv(recipe)}\n")
-    _say(f"container image: {image()}\n")
 
 
 RUNS: dict[str, Callable[[], Sequence[Count]]] = {

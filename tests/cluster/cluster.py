@@ -40,7 +40,7 @@ class Cluster:
         self._settings = settings
         self._daemons = Daemons(machine, self.version)
         self._down: set[str] = set()
-        self._set_down: set[str] = set()
+        self._crashed: set[str] = set()
 
     def start(self) -> None:
         """Bring everything up; returns when the three nodes are idle."""
@@ -118,6 +118,10 @@ class Cluster:
         """Return the ids of all jobs that the controller does not count as ended."""
         return self.check(["squeue", "-h", "-o", "%i"]).split()
 
+    def answers(self) -> bool:
+        """Whether the controller answers."""
+        return self.run(["squeue", "-h"], timeout=10).ok
+
     def wait_idle(self, *, timeout: float = _LIMIT_S) -> None:
         """Wait until no job is left and all nodes are idle."""
 
@@ -147,21 +151,35 @@ class Cluster:
     def node_crash(self, node: str) -> None:
         """Kill everything on a node, jobs included, as a power cut does."""
         self._down.add(node)
+        self._crashed.add(node)
         self._daemons.crash_node(node)
 
     def node_set_down(self, node: str) -> None:
         """Set a node down by scontrol: the controller ends its jobs as NODE_FAIL at once."""
-        self._set_down.add(node)
+        self._down.add(node)
         self.check(["scontrol", "update", f"nodename={node}", "state=down", "reason=test"])
 
     def node_up(self, node: str) -> None:
-        """Bring a node back, whichever way it went down."""
-        self._daemons.start_node(node)
-        if node in self._set_down:
-            self.run(["scontrol", "update", f"nodename={node}", "state=resume"])
+        """Bring a node back, whichever way it went down; after a crash it comes back as freshly booted."""
+        before = self._registration(node)
+        if self._daemons.start_node(node, rebooted=node in self._crashed):
+            # Until it has registered, the controller's word on the node is about the old slurmd.
+            self.machine.wait_until(lambda: self._registration(node) not in {before, "None"}, f"{node} registered")
+
+        def in_service() -> bool:
+            state = self.node_states()[node]
+            if state.startswith("down"):  # set so by hand, or for the unexpected boot: both stay until resumed
+                self.run(["scontrol", "update", f"nodename={node}", "state=resume"])
+            return state in _READY_STATES
+
+        self.machine.wait_until(in_service, f"{node} in service", _LIMIT_S)
         self._down.discard(node)
-        self._set_down.discard(node)
-        self.machine.wait_until(lambda: self.node_states()[node] in _READY_STATES, f"{node} in service", _LIMIT_S)
+        self._crashed.discard(node)
+
+    def _registration(self, node: str) -> str:
+        """Return when, for all the controller knows, the node's slurmd started."""
+        words = self.check(["scontrol", "show", "node", node]).split()
+        return next(word.partition("=")[2] for word in words if word.startswith("SlurmdStartTime="))
 
     def controller_down(self, *, crash: bool = False) -> None:
         """Stop slurmctld; with ``crash`` by KILL, so that it cannot save its state first."""
@@ -202,21 +220,19 @@ class Cluster:
         self._daemons.stop_controller()
         self._daemons.configure(self._settings)
         self._daemons.forget_jobs()
-        self._daemons.start_controller()
+        self._daemons.start_controller(forgetful=True)
         self.wait_idle()
 
     def heal(self) -> None:
         """Bring up whatever a fault function took down."""
-        down = self._down | self._set_down
-        if "database" in down:
+        if "database" in self._down:
             self.database_up()
-        if "accounting" in down:
+        if "accounting" in self._down:
             self.accounting_up()
-        if "controller" in down:
+        if "controller" in self._down:
             self.controller_up()
-        for node in NODES:
-            if node in down:
-                self.node_up(node)
+        for node in self._down & set(NODES):
+            self.node_up(node)
 
 
 def start(

@@ -66,7 +66,7 @@ class Daemons:
         self._machine.check(["touch", "/var/log/slurm/mariadb.log"])
         self._machine.check(["chmod", "666", "/var/log/slurm/mariadb.log"])
         self._machine.check(["setsid", "--fork", "mariadbd", "--user=mysql", "--bind-address=127.0.0.1", log])
-        self._await_answer(["mariadb-admin", "ping"], "MariaDB")
+        self._await_answer(["mariadb-admin", "ping"], "mariadb")
         self._machine.check(["mariadb"], stdin=DATABASE_SQL)
 
     def stop_database(self) -> None:
@@ -88,9 +88,9 @@ class Daemons:
         """Stop slurmdbd."""
         self._stop("slurmdbd")
 
-    def start_controller(self) -> None:
-        """Start slurmctld and wait until it answers."""
-        self._machine.check(["slurmctld"])
+    def start_controller(self, *, forgetful: bool = False) -> None:
+        """Start slurmctld and wait until it answers; ``forgetful`` accepts that saved state is missing."""
+        self._machine.check(["slurmctld", *(["-i"] if forgetful else [])])
         self._await_answer(["squeue", "-h"], "slurmctld")
 
     def stop_controller(self, sig: signal.Signals = signal.SIGTERM) -> None:
@@ -102,12 +102,23 @@ class Daemons:
         """Remove the saved job state (and with it the id counter) of a stopped controller."""
         self._machine.check(["find", "/var/spool/slurmctld", "-name", "job_state*", "-delete"])
 
-    def start_node(self, node: str) -> None:
-        """Start the slurmd of a node, in a hostname namespace of its own, unless it runs."""
-        if self._slurmd(node) is None:
-            renamed = 'hostname "$1" && exec slurmd -N "$1"'
-            self._machine.check(["unshare", "--uts", "sh", "-c", renamed, "slurmd", node])
-            self._machine.wait_until(lambda: self._slurmd(node) is not None, f"slurmd of {node} did not start")
+    def start_node(self, node: str, *, rebooted: bool = False) -> bool:
+        """Start the slurmd of a node, in a hostname namespace of its own, unless it runs.
+
+        Args:
+            node: its name.
+            rebooted: let it report a fresh boot; the controller then knows that the jobs it had are gone.
+
+        Returns:
+            False when it was running already.
+        """
+        if self._slurmd(node) is not None:
+            return False
+        renamed = 'hostname "$1"; shift; exec slurmd "$@"'
+        options = [*(["-b"] if rebooted else []), "-N", node]
+        self._machine.check(["unshare", "--uts", "sh", "-c", renamed, "slurmd", node, *options])
+        self._machine.wait_until(lambda: self._slurmd(node) is not None, f"slurmd of {node}")
+        return True
 
     def stop_node(self, node: str) -> None:
         """Kill the slurmd of a node; its jobs run on."""
@@ -131,7 +142,11 @@ class Daemons:
         self._machine.end(lambda process: process.name == name, name, sig)
 
     def _await_answer(self, argv: list[str], what: str) -> None:
-        self._machine.wait_until(lambda: self._machine.run(argv, timeout=10).ok, f"{what} does not answer", _LIMIT_S)
+        try:
+            self._machine.wait_until(lambda: self._machine.run(argv, timeout=10).ok, f"an answer of {what}", _LIMIT_S)
+        except AssertionError as error:
+            tail = self._machine.run(["tail", "-n", "20", f"/var/log/slurm/{what}.log"]).stdout
+            raise AssertionError(f"{error}; its log ends with\n{tail}") from None
 
 
 def _is_slurmd(process: Process, node: str) -> bool:
