@@ -1,0 +1,70 @@
+"""Counting of tiers: what the last lines of ``make test`` say, and what makes a run fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import tiers
+from tests.conftest import tier_of
+from tests.tiers import Count, counted
+
+pytestmark = pytest.mark.unit
+
+REPORT = '<testsuites><testsuite name="pytest" errors="1" failures="2" skipped="3" tests="10" time="1"/></testsuites>'
+
+
+def test_a_report_is_counted() -> None:
+    count = counted("unit", REPORT, 1)
+    assert str(count) == "unit: 4 passed, 3 failed, 3 skipped"
+    assert not count.good
+
+
+@pytest.mark.parametrize("status", [2, 3, 4, 5, -9, None])
+def test_an_odd_exit_status_is_trouble_even_when_all_that_ran_passed(status: int | None) -> None:
+    passed = '<testsuite errors="0" failures="0" skipped="0" tests="3"/>'
+    assert counted("unit", passed, 0).good
+    count = counted("unit", passed, status)
+    assert not count.good
+    assert "exit status" in str(count)
+
+
+@pytest.mark.parametrize("report", ["", " \n"])
+def test_no_report_is_trouble(report: str) -> None:
+    assert not counted("local", report, 0).good
+
+
+def test_no_tests_at_all_is_not_good() -> None:
+    assert not Count("unit").good
+
+
+@pytest.mark.parametrize(("ci", "good"), [("true", False), ("", True)])
+def test_skipped_slurm_test_fails_in_ci_only(monkeypatch: pytest.MonkeyPatch, ci: str, good: bool) -> None:
+    monkeypatch.setenv("CI", ci)
+    assert Count("slurm", passed=5, skipped=1).good is good
+    assert Count("local", passed=5, skipped=1).good
+
+
+def test_unknown_tier_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tiers.main(["unti"]) == 2
+    assert "no tier unti; there are unit, local, slurm, python314" in capsys.readouterr().out
+
+
+def test_run_prints_a_line_for_each_tier(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(tiers.RUNS, "unit", lambda: [Count("unit", passed=2)])
+    monkeypatch.setitem(tiers.RUNS, "slurm", lambda: [Count("slurm", passed=1), Count("python314", failed=1)])
+    assert tiers.main(["unit", "slurm"]) == 1
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "unit: 2 passed, 0 failed, 0 skipped",
+        "slurm: 1 passed, 0 failed, 0 skipped",
+        "python314: 0 passed, 1 failed, 0 skipped",
+    ]
+    assert tiers.main(["unit"]) == 0
+
+
+def test_tier_is_the_first_folder() -> None:
+    here = Path(__file__).parents[2]
+    assert tier_of(here / "slurm" / "deep" / "test_x.py") == "slurm"
+    assert tier_of(here / "bench" / "test_x.py") is None
+    assert tier_of(here.parent / "docs" / "test_x.py") is None
