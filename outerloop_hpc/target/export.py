@@ -38,10 +38,15 @@ def export(repository: Repository, commit: str, folder: Path) -> str:
     entries = repository.entries(commit)
     wanted = repository.tree(commit)
     _refuse_unsafe(entries, commit)
+    if tree_id(entries, algorithm_of(wanted)) != wanted:
+        raise UsageError(
+            f"commit {commit[:12]} cannot be exported: its tree {wanted[:12]} holds modes that git no longer writes "
+            "(such as 100664), so no copy of it can be proven; commit those files anew"
+        )
     made = _claim(folder)
     try:
         _write(repository, entries, folder)
-        _prove(folder, entries, wanted)
+        _prove(folder, wanted)
     except BaseException as error:
         _clear(folder, remove=made)
         if isinstance(error, OSError):
@@ -63,22 +68,12 @@ def folder_tree_id(folder: Path, algorithm: str = "sha1") -> str:
     return tree_id(_found(folder, algorithm), algorithm)
 
 
-def _prove(folder: Path, entries: tuple[Entry, ...], wanted: str) -> None:
-    if folder_tree_id(folder, algorithm_of(wanted)) != _expected_on_disk(entries, wanted):
+def _prove(folder: Path, wanted: str) -> None:
+    if folder_tree_id(folder, algorithm_of(wanted)) != wanted:
         raise UsageError(
             f"{folder}: the tree {wanted[:12]} did not arrive unchanged; does this filesystem confuse letter case, "
             "Unicode forms or execute rights?"
         )
-
-
-def _expected_on_disk(entries: tuple[Entry, ...], wanted: str) -> str:
-    """Return the id to expect on disk: old repositories hold group-writable modes, which no checkout keeps."""
-    if all(entry.mode in {FILE, PROGRAM, SYMLINK} for entry in entries):
-        return wanted
-    plain = (
-        entry if entry.mode in {PROGRAM, SYMLINK} else Entry(entry.path, FILE, entry.object_id) for entry in entries
-    )
-    return tree_id(plain, algorithm_of(wanted))
 
 
 def _refuse_unsafe(entries: tuple[Entry, ...], commit: str) -> None:

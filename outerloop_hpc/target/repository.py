@@ -13,10 +13,10 @@ from typing import IO
 
 from outerloop_hpc.errors import TryLater, UsageError
 from outerloop_hpc.target.git import GitRefused, answer, environment, started, stop, trusting
-from outerloop_hpc.target.tree import Change, Entry, is_object_id, parse_changes, parse_entries
+from outerloop_hpc.target.tree import FILE, PROGRAM, Change, Entry, is_object_id, parse_changes, parse_entries
 
 _METADATA = ("HEAD", "config", "objects", "refs", "packed-refs", "info", "shallow")
-_REGULAR = {0o100644, 0o100755, 0o100664}
+_REGULAR = {FILE, PROGRAM}
 
 
 @dataclass(frozen=True, slots=True)

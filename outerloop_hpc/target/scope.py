@@ -25,8 +25,6 @@ _GIT_FOLDERS = frozenset({".git", "git~1"})
 _MODES = {0o100644, 0o100755}
 _MAX_PATH_BYTES = 4_096
 _MAX_NAME_BYTES = 255
-#: Unicode categories of characters that cannot be seen: controls, formats (bidi, joiners), surrogates, separators.
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 class Role(StrEnum):
@@ -153,7 +151,7 @@ def path_problem(path: str) -> str | None:
     """Say what is wrong with the name of a changed path, wherever it lies; ``None`` when nothing is."""
     if not path or path.startswith("/"):
         return "is absolute" if path else "is empty"
-    if any(unicodedata.category(character) in _UNSEEN for character in path):
+    if not path.isprintable():
         return "holds control, invisible or undecodable characters"
     for character, name in (("\\", "a backslash"), (":", "a colon")):
         if character in path:
