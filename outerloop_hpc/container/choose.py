@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from outerloop_hpc.container.apptainer import Apptainer
 from outerloop_hpc.container.bubblewrap import Bubblewrap
-from outerloop_hpc.container.probe import Probed, probe
+from outerloop_hpc.container.probe import GIVEN_VALUE, PLAIN_VALUE, Probed, probe
 from outerloop_hpc.container.runtime import Runtime, current_environment
 from outerloop_hpc.container.uncontained import Uncontained
 from outerloop_hpc.errors import ConfigError, TryLater
@@ -20,10 +20,22 @@ NAMES = ("auto", "apptainer", "singularity", "bubblewrap", "none")
 
 
 @dataclass(frozen=True, slots=True)
+class _Ability:
+    """What the program is expected to be able to do."""
+
+    cuts_network: bool
+    no_eval: bool
+
+
+#: From the best to the least that is taken; the first that starts is used.
+_ABILITIES = tuple(_Ability(cuts_network, no_eval) for no_eval in (True, False) for cuts_network in (True, False))
+
+
+@dataclass(frozen=True, slots=True)
 class _Key:
     program: str
     image: Path | None
-    cuts_network: bool
+    ability: _Ability
     scratch: Path | None
 
 
@@ -102,7 +114,7 @@ def _missing(picked: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """One candidate runtime, still without knowing whether it can cut the network off."""
+    """One candidate runtime, still without knowing what it can do here."""
 
     name: str
     program: str
@@ -110,39 +122,43 @@ class _Maker:
     tools: tuple[Path, ...]
     environ: Mapping[str, str]
 
-    def make(self, environ: Mapping[str, str], *, cuts_network: bool) -> Runtime:
+    def make(self, environ: Mapping[str, str], ability: _Ability) -> Runtime:
         if self.name == "bubblewrap":
-            return Bubblewrap(self.program, self.tools, cuts_network, environ)
+            return Bubblewrap(self.program, self.tools, ability.cuts_network, environ)
         if self.image is None:
             raise ConfigError(f"{self.name} needs an image; set `image` of the target")
-        return Apptainer(self.program, self.image.absolute(), self.name, cuts_network, environ)
+        return Apptainer(self.program, self.image.absolute(), self.name, ability.cuts_network, ability.no_eval, environ)
 
     def proven(self, run: Runner, scratch: Path | None, seen: MutableMapping[_Key, Probed]) -> Runtime:
-        """Return the runtime with its network off if that starts, else with the host's network, else raise."""
+        """Return the runtime with the best ability that starts here and contains.
+
+        Raises:
+            ConfigError: it starts and does not contain.
+            TryLater: it does not start.
+        """
         details = []
-        for cuts_network in (True, False):
-            found = self._look(run, scratch, seen, cuts_network=cuts_network)
+        for ability in _ABILITIES:
+            if self.name == "bubblewrap" and not ability.no_eval:
+                continue
+            found = self._look(run, scratch, seen, ability)
             if found.started:
                 self._require(found)
-                return self.make(self.environ, cuts_network=cuts_network and found.network_off)
+                return self.make(self.environ, replace(ability, cuts_network=found.network_off))
             details.append(found.detail)
         raise TryLater(
-            f"{self.program} does not start on this node: {details[-1]}; try another node, "
+            f"{self.program} does not start on this node: {details[0]}; try another node, "
             "see `outerloop-hpc image check`"
         )
 
-    def _look(
-        self, run: Runner, scratch: Path | None, seen: MutableMapping[_Key, Probed], *, cuts_network: bool
-    ) -> Probed:
-        key = _Key(self.program, self.image, cuts_network, scratch)
-        if key not in seen:
-            found = probe(
-                lambda environ: self.make(environ, cuts_network=cuts_network), self.environ, run=run, scratch=scratch
-            )
-            if not found.started and not cuts_network:
-                return found  # a node may recover: failures are not remembered
+    def _look(self, run: Runner, scratch: Path | None, seen: MutableMapping[_Key, Probed], ability: _Ability) -> Probed:
+        key = _Key(self.program, self.image, ability, scratch)
+        if key in seen:
+            return seen[key]
+        given = GIVEN_VALUE if ability.no_eval else PLAIN_VALUE
+        found = probe(lambda environ: self.make(environ, ability), self.environ, run=run, scratch=scratch, given=given)
+        if found.started:  # a node may recover, so failures are not remembered
             seen[key] = found
-        return seen[key]
+        return found
 
     def _require(self, found: Probed) -> None:
         faults = [

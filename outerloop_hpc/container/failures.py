@@ -8,17 +8,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-#: Apptainer and Singularity end with 255 when they fail themselves, a shell with 126 or 127, bubblewrap with 1.
+#: Apptainer and Singularity end with 255 when they fail themselves, their C starter with 1; bubblewrap with 1.
 _OWN_STATUS = {
-    "apptainer": frozenset({1, 126, 127, 255}),
-    "singularity": frozenset({1, 126, 127, 255}),
+    "apptainer": frozenset({1, 255}),
+    "singularity": frozenset({1, 255}),
     "bubblewrap": frozenset({1}),
 }
-_VOICE = {
-    "apptainer": re.compile(r"(?m)^(\x1b\[\d+m)?(FATAL|ERROR)\s*:"),
-    "singularity": re.compile(r"(?m)^(\x1b\[\d+m)?(FATAL|ERROR)\s*:"),
-    "bubblewrap": re.compile(r"(?m)^bwrap: "),
-}
+#: Exactly as they are printed: a program in the container may well say "ERROR: …" and end with 1 too.
+_LEVEL = re.compile(r"^(?:\x1b\[[0-9;]*m)?(?:FATAL: {3}|ERROR {2}: ).*$", re.MULTILINE)
+_VOICE = {"apptainer": _LEVEL, "singularity": _LEVEL, "bubblewrap": re.compile(r"^bwrap: .*$", re.MULTILINE)}
+#: The container started, but the program in it does not exist: that is the command's own fault.
+_COMMAND_MISSING = re.compile(
+    r"executable file not found in \$PATH|bwrap: execvp |:\s+stat /.*: (no such file or directory|permission denied)$"
+)
 #: The runtime speaks before the command does, or instead of it: its complaint is in the last lines.
 _TAIL_LINES = 20
 
@@ -65,17 +67,23 @@ _TABLE = (
         "use an image at least as new as the node's system",
     ),
     _known(
-        "fakeroot",
-        r"fakeroot|subuid|subgid|newuidmap|newgidmap|could not (use|find) .*mapping",
-        "the runtime wants fakeroot, and this user has no subordinate ids here",
-        "fakeroot is for building only; run images as they are, or ask the admins for /etc/subuid entries",
-    ),
-    _known(
         "network",
         r"RTM_NEWADDR|network requires root|network .*not (permitted|allowed)|failed to set ?up network|"
         r"CNI|(create|creating) network namespace|--net(work)? .*(root|privilege)",
         "the runtime may not make a network namespace here",
         "the network will be the host's; measurements say so",
+    ),
+    _known(
+        "userns",
+        r"failed to create container process: no space left on device|user\.max_user_namespaces",
+        "user namespaces are switched off or used up on this node",
+        "try another node; admins: raise user.max_user_namespaces",
+    ),
+    _known(
+        "fakeroot",
+        r"fakeroot|subuid|subgid|newuidmap|newgidmap|could not (use|find) .*mapping",
+        "the runtime wants fakeroot, and this user has no subordinate ids here",
+        "fakeroot is for building only; run images as they are, or ask the admins for /etc/subuid entries",
     ),
     _known(
         "userns",
@@ -149,18 +157,15 @@ def classify(runtime: str, status: int | None, stderr: str) -> StartFailure | No
     glibc = _TABLE[0]
     if glibc.pattern.search(tail):
         return StartFailure(glibc.code, glibc.reason, glibc.advice, _last(tail))
-    if not _VOICE[runtime].search(tail) or _command_missing(tail):
+    own = [found.group() for found in _VOICE[runtime].finditer(tail)]
+    if not own or _COMMAND_MISSING.search(own[-1]):
         return None
-    known = next((one for one in _TABLE if one.pattern.search(tail)), _ANY)
-    return StartFailure(known.code, known.reason, known.advice, _last(tail))
-
-
-def _command_missing(tail: str) -> bool:
-    """Whether the container started but the program in it does not exist: that is the command's fault."""
-    return (
-        re.search(r"executable file not found in \$PATH|bwrap: execvp |stat .*: no such file or directory$", tail)
-        is not None
-    )
+    # The last complaint is the reason; what stands before it is often only the noise of tidying up.
+    for text in (own[-1], "\n".join(own)):
+        for known in _TABLE:
+            if known.pattern.search(text):
+                return StartFailure(known.code, known.reason, known.advice, _last(own[-1]))
+    return StartFailure(_ANY.code, _ANY.reason, _ANY.advice, _last(own[-1]))
 
 
 def _last(text: str) -> str:

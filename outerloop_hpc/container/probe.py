@@ -18,6 +18,8 @@ LEAK = "OUTERLOOP_PROBE_LEAK"
 GIVEN = "OUTERLOOP_PROBE_GIVEN"
 #: A value that a shell would change if anything on the way let one see it.
 GIVEN_VALUE = "as $(is) `x` \"y\" 'z' \\ %s"
+#: For runtimes that let a shell see it; the builder then refuses other values.
+PLAIN_VALUE = "plain 'value' %s"
 _TIME_S = 60.0
 #: One line per question, read by ``_answers``. Only sh, test, cat and grep are needed inside.
 _SCRIPT = """
@@ -69,7 +71,14 @@ class MakeRuntime(Protocol):
         ...
 
 
-def probe(make: MakeRuntime, environ: Mapping[str, str], *, run: Runner, scratch: Path | None = None) -> Probed:
+def probe(
+    make: MakeRuntime,
+    environ: Mapping[str, str],
+    *,
+    run: Runner,
+    scratch: Path | None = None,
+    given: str = GIVEN_VALUE,
+) -> Probed:
     """Run the probe once, with the network asked to be off.
 
     Args:
@@ -77,6 +86,7 @@ def probe(make: MakeRuntime, environ: Mapping[str, str], *, run: Runner, scratch
         environ: the caller's environment.
         run: runs commands.
         scratch: node-local folder to work below; the system's default temp folder when None.
+        given: value of a sandbox variable that must arrive as it is.
 
     Raises:
         TryLater: no scratch folder can be made here.
@@ -86,17 +96,17 @@ def probe(make: MakeRuntime, environ: Mapping[str, str], *, run: Runner, scratch
     except OSError as error:
         raise TryLater(f"{error.filename}: no scratch folder can be made: {error.strerror}") from error
     try:
-        return _probe(make({**environ, LEAK: "1"}), folder, run)
+        return _probe(make({**environ, LEAK: "1"}), folder, run, given)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _probe(runtime: Runtime, folder: Path, run: Runner) -> Probed:
+def _probe(runtime: Runtime, folder: Path, run: Runner, given: str) -> Probed:
     canary = folder / "canary"
     canary.write_text("of the host\n", encoding="ascii")
-    sandbox = Sandbox((), PurePosixPath("/"), folder / "scratch", env={GIVEN: GIVEN_VALUE})
+    sandbox = Sandbox((), PurePosixPath("/"), folder / "scratch", env={GIVEN: given})
     make_scratch(sandbox.scratch)
-    prepared = runtime.command(("/bin/sh", "-c", _SCRIPT, "sh", str(canary), GIVEN_VALUE), sandbox)
+    prepared = runtime.command(("/bin/sh", "-c", _SCRIPT, "sh", str(canary), given), sandbox)
     finished = run(prepared.argv, timeout=_TIME_S, env=prepared.env, cwd=prepared.cwd)
     answers = _answers(finished.stdout)
     if answers.get("started") != "yes":

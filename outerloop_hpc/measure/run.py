@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -38,6 +39,7 @@ _NODE_ERRNOS = frozenset(
 )
 _NODE_TEXT = re.compile(r"No space left on device|Disk quota exceeded|Cannot allocate memory|\[Errno (28|122|12)\]")
 _LAST_LINES = 5
+_SHELL_SIGNAL = 128
 
 
 class Outcome(StrEnum):
@@ -268,7 +270,14 @@ def _nonzero(enclosure: Enclosure, ended: Ended) -> _Judged:
         return _Judged(Outcome.INFRASTRUCTURE, f"the node has no space or memory left{said}")
     if ended.status is not None and ended.status < 0:
         return _Judged(Outcome.FAILED, f"the command was ended by {signal_name(ended.status)}{said}")
-    return _Judged(Outcome.FAILED, f"the command ended with exit status {ended.status}{said}")
+    return _Judged(Outcome.FAILED, f"the command ended with exit status {ended.status}{_as_signal(ended.status)}{said}")
+
+
+def _as_signal(status: int | None) -> str:
+    # A shell and a container's init report a child killed by signal n as 128 + n.
+    if status is None or not _SHELL_SIGNAL < status <= _SHELL_SIGNAL + signal.SIGSYS:
+        return ""
+    return f" (perhaps {signal_name(_SHELL_SIGNAL - status)})"
 
 
 def _read(request: Request, ended: Ended) -> _Judged:
