@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from outerloop_hpc.cli.options import Columns, Csv, DryRun, HelpFormat, Json, NoHeader, Parsable, TargetName
-from outerloop_hpc.cli.session import Session, manner_of, session, talk
+from outerloop_hpc.cli.options import DryRun, Out, TargetName, Wait, command, lists
+from outerloop_hpc.cli.session import Session, session, talk
 
 if TYPE_CHECKING:
     from outerloop_hpc.benchmark.history import Point
@@ -19,14 +19,13 @@ Benchmarks = Annotated[list[str] | None, typer.Option("--benchmark", "-b", help=
 OneBenchmark = Annotated[str, typer.Option("--benchmark", "-b", help="Which one, when the target has several.")]
 Commit = Annotated[str, typer.Option("--commit", help="Measure this commit instead of the head.")]
 Seeds = Annotated[str, typer.Option("--seeds", help="Seeds instead of the fixed ones: 1,2,3.")]
-Wait = Annotated[float, typer.Option("--wait", help="Stay until the numbers are there, at most so many seconds.")]
 Old = Annotated[str, typer.Argument(metavar="A", help="Commit or run to compare with.")]
 New = Annotated[str, typer.Argument(metavar="B", help="Commit or run to judge.")]
 OfTarget = Annotated[str, typer.Option("--target", help="Which target, when there are several.")]
 
 
-@app.command("run")
-def run(  # noqa: PLR0913 - one parameter per option
+@command(app, "run")
+def run(
     context: typer.Context,
     target: TargetName,
     benchmark: Benchmarks = None,
@@ -60,41 +59,24 @@ def run(  # noqa: PLR0913 - one parameter per option
         raise typer.Exit(status)
 
 
-@app.command("history")
-def history(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
-    target: TargetName,
-    benchmark: OneBenchmark = "",
-    json: Json = False,
-    parsable: Parsable = False,
-    csv: Csv = False,
-    columns: Columns = "",
-    noheader: NoHeader = False,
-    helpformat: HelpFormat = False,
-) -> None:
+@command(app, "history")
+@lists
+def history(context: typer.Context, target: TargetName, *, out: Out, benchmark: OneBenchmark = "") -> None:
     """List what was measured, oldest first, each with the verdict against the commit before it.
 
     Example: outerloop-hpc bench history iris -b accuracy
     """
-    from outerloop_hpc.cli.output import helpformat as list_columns  # noqa: PLC0415 - heavy
-    from outerloop_hpc.cli.points import HISTORY_COLUMNS, history_rows  # noqa: PLC0415 - as above
+    from outerloop_hpc.cli.points import HISTORY_COLUMNS, history_rows  # noqa: PLC0415 - heavy
 
-    if helpformat:
-        list_columns(HISTORY_COLUMNS, sys.stdout)
-        return
+    out.offer(HISTORY_COLUMNS)
     here = session(context)
-    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
-    here.show("bench history", HISTORY_COLUMNS, history_rows(here.layout, target, benchmark), manner)
+    out.show(here, "bench history", HISTORY_COLUMNS, history_rows(here.layout, target, benchmark))
 
 
-@app.command("compare")
-def compare(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
-    old: Old,
-    new: New,
-    target: OfTarget = "",
-    benchmark: OneBenchmark = "",
-    json: Json = False,
+@command(app, "compare")
+@lists
+def compare(
+    context: typer.Context, old: Old, new: New, *, out: Out, target: OfTarget = "", benchmark: OneBenchmark = ""
 ) -> None:
     """Compare two commits or runs in pairs of equal seeds: better, worse, no difference, or too few.
 
@@ -102,24 +84,18 @@ def compare(  # noqa: PLR0913 - one parameter per option
     """
     from outerloop_hpc.cli.points import COMPARE_COLUMNS, compare_rows, compare_text  # noqa: PLC0415 - heavy
 
+    out.offer(COMPARE_COLUMNS)
     here = session(context)
     found = list(_pairs(here, old, new, target, benchmark))
-    if json:
-        here.show("bench compare", COMPARE_COLUMNS, compare_rows(found), manner_of(json=True))
+    if out != Out():
+        out.show(here, "bench compare", COMPARE_COLUMNS, compare_rows(found))
     else:
         sys.stdout.write(compare_text(found))
 
 
-@app.command("ledger")
-def ledger(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
-    target: TargetName,
-    json: Json = False,
-    parsable: Parsable = False,
-    csv: Csv = False,
-    columns: Columns = "",
-    noheader: NoHeader = False,
-) -> None:
+@command(app, "ledger")
+@lists
+def ledger(context: typer.Context, target: TargetName, *, out: Out) -> None:
     """List the best known number of each benchmark, computed from the history.
 
     Example: outerloop-hpc bench ledger iris
@@ -127,11 +103,11 @@ def ledger(  # noqa: PLR0913 - one parameter per option
     from outerloop_hpc.benchmark.history import refresh_ledger  # noqa: PLC0415 - heavy
     from outerloop_hpc.cli.points import LEDGER_COLUMNS, ledger_rows  # noqa: PLC0415 - as above
 
+    out.offer(LEDGER_COLUMNS)
     here = session(context)
     rows = refresh_ledger(here.layout, target)
-    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
     footer = [f"rendered into {here.layout.results / target}/BENCHMARKS.md and leader.json"] if rows else []
-    here.show("bench ledger", LEDGER_COLUMNS, ledger_rows(rows), manner, footer=footer)
+    out.show(here, "bench ledger", LEDGER_COLUMNS, ledger_rows(rows), footer=footer)
 
 
 def _pairs(here: Session, old: str, new: str, target: str, benchmark: str) -> list[tuple[Point, Point]]:

@@ -35,11 +35,13 @@ app.add_typer(image.app, name="image")
 
 
 @app.callback()
-def globally(  # noqa: PLR0913 - one parameter per global option
+def globally(
     context: typer.Context,
     config: Annotated[Path | None, typer.Option("--config", help="Project file instead of ./outerloop.toml.")] = None,
     state: Annotated[Path | None, typer.Option("--state", help="State folder instead of the configured one.")] = None,
-    verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Say more on stderr; -vv still more.")] = 0,
+    verbose: Annotated[
+        int, typer.Option("-v", "--verbose", count=True, help="Say more on stderr; -vv still more.")
+    ] = 0,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only errors on stderr.")] = False,
     log_file: Annotated[Path | None, typer.Option("--log-file", help="Also log there, as JSON lines.")] = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,

@@ -2,64 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from outerloop_hpc.cli.options import Columns, Csv, DryRun, HelpFormat, Json, NoHeader, Parsable, Run
-from outerloop_hpc.cli.session import Session, manner_of, session, talk
+from outerloop_hpc.cli.options import DryRun, Out, Run, Wait, command, lists
+from outerloop_hpc.cli.session import Session, session, talk
 from outerloop_hpc.errors import Exit
 
 if TYPE_CHECKING:
-    from outerloop_hpc.cli.output import Manner
     from outerloop_hpc.engine.tick import PassResult
-
-Wait = Annotated[float, typer.Option("--wait", help="Go on until the run needs no more, at most so many seconds.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command("tick")(tick)
-    app.command("reconcile")(reconcile)
-    app.command("advance")(advance)
+    command(app, "tick")(tick)
+    command(app, "reconcile")(reconcile)
+    command(app, "advance")(advance)
 
 
-def tick(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
-    dry_run: DryRun = False,
-    json: Json = False,
-    parsable: Parsable = False,
-    csv: Csv = False,
-    columns: Columns = "",
-    noheader: NoHeader = False,
-    helpformat: HelpFormat = False,
-) -> None:
+@lists
+def tick(context: typer.Context, *, out: Out, dry_run: DryRun = False) -> None:
     """One pass: settle what became of jobs, then submit what is due.
 
     Example: outerloop-hpc tick --dry-run
 
     Bounded and safe under overlap; call it every few minutes from scrontab, cron or a systemd timer.
     """
-    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
-    _pass(session(context), "tick", manner, launch=True, dry_run=dry_run, helpformat=helpformat)
+    _pass(session(context), "tick", out, launch=True, dry_run=dry_run)
 
 
-def reconcile(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
-    dry_run: DryRun = False,
-    json: Json = False,
-    parsable: Parsable = False,
-    csv: Csv = False,
-    columns: Columns = "",
-    noheader: NoHeader = False,
-    helpformat: HelpFormat = False,
-) -> None:
+@lists
+def reconcile(context: typer.Context, *, out: Out, dry_run: DryRun = False) -> None:
     """The same pass without new runs; always possible, also under PAUSE, HOLD or with a broken contract.
 
     Example: outerloop-hpc reconcile --dry-run --json
     """
-    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
-    _pass(session(context), "reconcile", manner, launch=False, dry_run=dry_run, helpformat=helpformat)
+    _pass(session(context), "reconcile", out, launch=False, dry_run=dry_run)
 
 
 def advance(context: typer.Context, run: Run, wait: Wait = 0.0) -> None:
@@ -77,7 +56,7 @@ def advance(context: typer.Context, run: Run, wait: Wait = 0.0) -> None:
     raise typer.Exit(follow(here, [folder.run_id], wait_s=wait))
 
 
-def _pass(here: Session, command: str, manner: Manner, *, launch: bool, dry_run: bool, helpformat: bool) -> None:
+def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool) -> None:
     from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - only when the command runs
     from outerloop_hpc.cli.polite import polite_lock  # noqa: PLC0415 - as above
     from outerloop_hpc.engine.tick import Pass  # noqa: PLC0415 - heavy
@@ -90,9 +69,7 @@ def _pass(here: Session, command: str, manner: Manner, *, launch: bool, dry_run:
         Column("reason", "why", cut=True),
         Column("needs", "what would have to be seen for another decision", shown=False, cut=True),
     )
-    if helpformat:
-        _helpformat(columns)
-        return
+    out.offer(columns)
     lanes = (here.lane,) if launch else ()
     with polite_lock(here.layout, wanted=not dry_run):
         result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=lanes).run()
@@ -119,7 +96,7 @@ def _pass(here: Session, command: str, manner: Manner, *, launch: bool, dry_run:
         "closed": result.closed,
         "scheduler_calls": result.calls,
     }
-    here.show(command, columns, rows, manner, meta=meta)
+    out.show(here, command, columns, rows, meta=meta)
     raise typer.Exit(say_how_it_went(result))
 
 
@@ -148,11 +125,3 @@ def _refresh_ledgers(here: Session, result: PassResult) -> None:
             refresh_ledger(here.layout, target)
         except OuterloopError as fault:
             result.faults.append((target, str(fault)))
-
-
-def _helpformat(columns: tuple[object, ...]) -> None:
-    import sys  # noqa: PLC0415 - keeps the module's imports to typer's own
-
-    from outerloop_hpc.cli.output import Column, helpformat  # noqa: PLC0415 - only when asked for
-
-    helpformat([column for column in columns if isinstance(column, Column)], sys.stdout)

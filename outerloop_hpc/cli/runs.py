@@ -5,12 +5,15 @@ from __future__ import annotations
 import getpass
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from outerloop_hpc.cli.options import Columns, Csv, DryRun, HelpFormat, Json, NoHeader, Parsable, Reason, Run
-from outerloop_hpc.cli.session import Session, manner_of, session, talk
+from outerloop_hpc.cli.options import DryRun, Out, Reason, Run, command, lists
+from outerloop_hpc.cli.session import Session, session, talk
+
+if TYPE_CHECKING:
+    from outerloop_hpc.engine.events import PersonAction
 
 runs_app = typer.Typer(help="Look at runs, end or resume them.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -22,48 +25,34 @@ TargetFilter = Annotated[str, typer.Option("--target", help="Only this target.")
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.add_typer(runs_app, name="runs")
-    app.command("explain")(explain)
+    command(app, "explain")(explain)
 
 
-@runs_app.command("list")
-def list_runs(  # noqa: PLR0913 - one parameter per option
+@command(runs_app, "list")
+@lists
+def list_runs(
     context: typer.Context,
+    *,
+    out: Out,
     everything: All = False,
     states: States = "",
     target: TargetFilter = "",
-    json: Json = False,
-    parsable: Parsable = False,
-    csv: Csv = False,
-    columns: Columns = "",
-    noheader: NoHeader = False,
-    helpformat: HelpFormat = False,
 ) -> None:
     """List runs; reads local files only, asks no scheduler.
 
     Example: outerloop-hpc runs list --all -s parked,ended
     """
     from outerloop_hpc.cli.listing import RUN_COLUMNS, run_rows  # noqa: PLC0415 - heavy
-    from outerloop_hpc.cli.output import helpformat as list_columns  # noqa: PLC0415 - goes with it
 
-    if helpformat:
-        list_columns(RUN_COLUMNS, sys.stdout)
-        return
+    out.offer(RUN_COLUMNS)
     here = session(context)
-    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
     rows = run_rows(here.layout, everything=everything, states=states, target=target)
-    here.show("runs list", RUN_COLUMNS, rows, manner)
+    out.show(here, "runs list", RUN_COLUMNS, rows)
 
 
-@runs_app.command("show")
-def show(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
-    run: Run,
-    json: Json = False,
-    parsable: Parsable = False,
-    csv: Csv = False,
-    columns: Columns = "",
-    noheader: NoHeader = False,
-) -> None:
+@command(runs_app, "show")
+@lists
+def show(context: typer.Context, run: Run, *, out: Out) -> None:
     """List the tries of one run.
 
     Example: outerloop-hpc runs show 1a2b3c4d
@@ -72,20 +61,20 @@ def show(  # noqa: PLR0913 - one parameter per option
     from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - as above
     from outerloop_hpc.engine.watch import load  # noqa: PLC0415 - as above
 
+    out.offer(TRY_COLUMNS)
     here = session(context)
     folder = find(here.layout, run)
     state = load(here.layout, folder.run_id).state
-    manner = manner_of(json=json, parsable=parsable, csv=csv, columns=columns, noheader=noheader)
     footer = [f"{folder.run_id}: {state.phase}"]
     if state.parked is not None:
         footer.append(f"waits for a person: {state.parked.question}")
     if state.ended is not None:
         footer.append(f"{state.ended.ending}: {state.ended.reason}")
     meta = {"run": folder.run_id, "phase": state.phase, "folder": str(folder.path)}
-    here.show("runs show", TRY_COLUMNS, try_rows(folder, state), manner, footer=footer, meta=meta)
+    out.show(here, "runs show", TRY_COLUMNS, try_rows(folder, state), footer=footer, meta=meta)
 
 
-@runs_app.command("end")
+@command(runs_app, "end")
 def end(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRun = False) -> None:
     """End a run: its jobs are cancelled and its claim is released by the next pass.
 
@@ -94,7 +83,7 @@ def end(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRun =
     _decide(session(context), run, "end", reason, dry_run=dry_run)
 
 
-@runs_app.command("resume")
+@command(runs_app, "resume")
 def resume(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRun = False) -> None:
     """Let a parked run go on: what was cancelled, lost or timed out is tried again.
 
@@ -103,7 +92,7 @@ def resume(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRu
     _decide(session(context), run, "resume", reason, dry_run=dry_run)
 
 
-def _decide(here: Session, run: str, action: str, reason: str, *, dry_run: bool) -> None:
+def _decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_run: bool) -> None:
     from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - heavy
     from outerloop_hpc.engine import inbox, watch  # noqa: PLC0415 - as above
     from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - as above
@@ -122,12 +111,12 @@ def _decide(here: Session, run: str, action: str, reason: str, *, dry_run: bool)
         return
     who = getpass.getuser()
     at = SystemClock().now()
-    word = "end" if action == "end" else "resume"
-    name = inbox.put(folder, word, who=who, reason=reason, at=at)
+    name = inbox.put(folder, action, who=who, reason=reason, at=at)
     talk(f"{folder.run_id}: the next pass takes {name} ({action}); `outerloop-hpc reconcile` makes one now")
 
 
-def explain(context: typer.Context, run: Run, json: Json = False) -> None:
+@lists
+def explain(context: typer.Context, run: Run, *, out: Out) -> None:
     """Print the whole chain of evidence of a run: every decision, its rule, and what is awaited now.
 
     Example: outerloop-hpc explain 1a2b3c4d
@@ -135,13 +124,13 @@ def explain(context: typer.Context, run: Run, json: Json = False) -> None:
     from outerloop_hpc.cli.chain import CHAIN_COLUMNS, chain_rows, chain_text  # noqa: PLC0415 - heavy
     from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - as above
 
+    out.offer(CHAIN_COLUMNS)
     here = session(context)
     folder = find(here.layout, run)
     awaited = list(_awaited(here, folder.run_id))
-    if json:
-        manner = manner_of(json=True)
+    if out != Out():
         meta = {"run": folder.run_id, "awaited": awaited}
-        here.show("explain", CHAIN_COLUMNS, chain_rows(folder), manner, meta=meta)
+        out.show(here, "explain", CHAIN_COLUMNS, chain_rows(folder), meta=meta)
         return
     sys.stdout.write(chain_text(folder, awaited))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,6 @@ import typer
 
 if TYPE_CHECKING:
     from outerloop_hpc.benchmark.lane import BenchmarkLane
-    from outerloop_hpc.cli.output import Column, Manner
     from outerloop_hpc.config import Settings
     from outerloop_hpc.configsources import Loaded
     from outerloop_hpc.engine.layout import Layout
@@ -66,45 +65,11 @@ class Session:
 
         return BenchmarkLane(self.settings, self.layout, SystemClock())
 
-    def show(
-        self,
-        command: str,
-        columns: Sequence[Column],
-        rows: Iterable[Mapping[str, object]],
-        manner: Manner,
-        *,
-        footer: Sequence[str] = (),
-        meta: Mapping[str, object] | None = None,
-    ) -> None:
-        """Write a listing to stdout."""
-        from outerloop_hpc.cli.output import Listing, emit  # noqa: PLC0415 - only commands that list
-        from outerloop_hpc.cli.terminal import terminal  # noqa: PLC0415 - as above
-
-        listing = Listing(command, columns, rows, meta or {}, footer)
-        emit(listing, manner, sys.stdout, terminal(sys.stdout, self.environ))
-
 
 def session(context: typer.Context) -> Session:
     """Return the session of this invocation."""
     found = context.find_object(Session)
     return found if found is not None else Session()
-
-
-def manner_of(
-    *, json: bool = False, parsable: bool = False, csv: bool = False, columns: str = "", noheader: bool = False
-) -> Manner:
-    """Turn output flags into a manner.
-
-    Raises:
-        UsageError: two forms at once.
-    """
-    from outerloop_hpc.cli.output import Form, Manner  # noqa: PLC0415 - only commands that list
-    from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
-
-    if json + parsable + csv > 1:
-        raise UsageError("--json, -P and --csv exclude each other; choose one form")
-    form = Form.JSON if json else Form.PARSABLE if parsable else Form.CSV if csv else Form.TABLE
-    return Manner(form, columns, not noheader)
 
 
 def talk(text: str) -> None:

@@ -1,0 +1,122 @@
+"""``report runs|jobs|costs``: what ran and what it cost, from the archived accounting rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from outerloop_hpc.cli.options import Out, Since, Until, command, lists
+from outerloop_hpc.cli.session import session
+
+if TYPE_CHECKING:
+    from outerloop_hpc.cli.output import Column
+
+app = typer.Typer(help="What ran, what it cost, what died and why.", no_args_is_help=True, rich_markup_mode=None)
+
+Users = Annotated[str, typer.Option("-u", "--user", help="Only these users: a,b.")]
+Accounts = Annotated[str, typer.Option("-A", "--accounts", help="Only these accounts: a,b.")]
+Clusters = Annotated[str, typer.Option("-M", "--clusters", help="Only these clusters: a,b.")]
+States = Annotated[str, typer.Option("-s", "--state", help="Only these Slurm states: FAILED,TIMEOUT.")]
+OfRun = Annotated[str, typer.Option("--run", help="Only this run.")]
+By = Annotated[str, typer.Option("--by", help="Group by: month,account,partition,qos,user,cluster,compute,outcome.")]
+
+
+@command(app, "jobs")
+@lists
+def jobs(  # noqa: PLR0913 - one parameter per option
+    context: typer.Context,
+    *,
+    out: Out,
+    run: OfRun = "",
+    since: Since = "",
+    until: Until = "",
+    users: Users = "",
+    accounts: Accounts = "",
+    clusters: Clusters = "",
+    states: States = "",
+) -> None:
+    """One row per try of every run: Slurm's state, elapsed, CPU and memory efficiency, node, cost.
+
+    Example: outerloop-hpc report jobs -S now-7days -s FAILED,TIMEOUT
+    """
+    from outerloop_hpc.cli.archived import Wanted, job_pairs  # noqa: PLC0415 - heavy
+    from outerloop_hpc.report import rows  # noqa: PLC0415 - as above
+
+    shown = _columns(rows.JOB_COLUMNS, rows.JOB_SHOWN)
+    out.offer(shown)
+    here = session(context)
+    wanted = Wanted.of(
+        run=run, since=since, until=until, users=users, accounts=accounts, clusters=clusters, states=states
+    )
+    found = job_pairs(here.layout, wanted)
+    made = [rows.job_row(job, run_id) for run_id, job in found.pairs]
+    out.show(here, "report jobs", shown, made, footer=found.footer(out.columns or rows.JOB_SHOWN), meta=found.meta())
+
+
+@command(app, "runs")
+@lists
+def runs(
+    context: typer.Context,
+    *,
+    out: Out,
+    run: OfRun = "",
+    since: Since = "",
+    until: Until = "",
+    users: Users = "",
+    accounts: Accounts = "",
+    clusters: Clusters = "",
+) -> None:
+    """One row per run: tries by outcome, elapsed, CPU and GPU hours, efficiency.
+
+    Example: outerloop-hpc report runs -S now-30days --json
+    """
+    from outerloop_hpc.cli.archived import Wanted, job_pairs  # noqa: PLC0415 - heavy
+    from outerloop_hpc.report import rows  # noqa: PLC0415 - as above
+    from outerloop_hpc.report.runs import run_reports  # noqa: PLC0415 - as above
+
+    shown = _columns(rows.RUN_COLUMNS, rows.RUN_SHOWN)
+    out.offer(shown)
+    here = session(context)
+    wanted = Wanted.of(run=run, since=since, until=until, users=users, accounts=accounts, clusters=clusters)
+    found = job_pairs(here.layout, wanted)
+    made = [rows.run_row(one) for one in run_reports(found.pairs)]
+    out.show(here, "report runs", shown, made, footer=found.footer(out.columns or rows.RUN_SHOWN), meta=found.meta())
+
+
+@command(app, "costs")
+@lists
+def costs(
+    context: typer.Context,
+    *,
+    out: Out,
+    by: By = "month,user",
+    since: Since = "",
+    until: Until = "",
+) -> None:
+    """CPU and GPU hours by month, account, partition, user …; what only touches the window counts with its part.
+
+    Example: outerloop-hpc report costs --by month,account,partition
+    """
+    from outerloop_hpc.cli.archived import Wanted, job_pairs  # noqa: PLC0415 - heavy
+    from outerloop_hpc.report import rows  # noqa: PLC0415 - as above
+    from outerloop_hpc.report.costs import costs as sum_up  # noqa: PLC0415 - as above
+
+    keys = tuple(word for word in by.split(",") if word)
+    names = {**dict.fromkeys(keys, "grouped by this"), **rows.COST_COLUMNS}
+    shown = _columns(names, tuple(names))
+    out.offer(shown)
+    here = session(context)
+    wanted = Wanted.of(since=since, until=until)
+    found = job_pairs(here.layout, wanted)
+    made = sum_up([job for _, job in found.pairs], keys, wanted.window, now=wanted.now)
+    footer = found.footer(out.columns or tuple(names))
+    listed = [rows.cost_row(cost, keys) for cost in made]
+    out.show(here, "report costs", shown, listed, footer=footer, meta=found.meta())
+
+
+def _columns(meanings: Mapping[str, str], shown: Sequence[str]) -> tuple[Column, ...]:
+    from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - heavy
+
+    return tuple(Column(name, text, shown=name in shown, cut=name == "notes") for name, text in meanings.items())

@@ -1,0 +1,143 @@
+"""``init``, ``doctor`` and ``config show``."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from outerloop_hpc.cli.options import DryRun, Out, command, lists
+from outerloop_hpc.cli.session import session, talk
+from outerloop_hpc.errors import Exit
+
+config_app = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
+
+Origin = Annotated[bool, typer.Option("--origin", help="Say where each value comes from.")]
+Folder = Annotated[Path, typer.Argument(help="Where to write outerloop.toml.")]
+Repository = Annotated[str, typer.Option("--target", help="Also configure a first target: NAME=REPOSITORY.")]
+Uncontained = Annotated[bool, typer.Option("--uncontained", help="Allow benchmarks to run without any container.")]
+
+_PROJECT = """\
+# outerloop-hpc: settings of this project; `outerloop-hpc config show --origin` lists all of them.
+[state]
+root = "{root}"
+
+[compute]
+kind = "auto"          # slurm when sbatch is on PATH, else this machine
+
+[slurm]                # what this site adds to each submission; empty values are left out
+# account = ""
+# partition = ""
+
+[container]
+uncontained = {uncontained}
+"""
+
+_TARGET = """
+[targets.{name}]
+repository = "{repository}"
+branch = "main"
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "init")(init)
+    command(app, "doctor")(doctor)
+    app.add_typer(config_app, name="config")
+
+
+def init(
+    context: typer.Context,
+    folder: Folder = Path(),
+    target: Repository = "",
+    uncontained: Uncontained = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Write outerloop.toml, make the state folder, copy the job definitions that a site edits.
+
+    Example: outerloop-hpc init --target iris=/projects/iris.git
+
+    What is there already stays as it is. Refuses a filesystem on which two ticks could not be told apart.
+    """
+    from outerloop_hpc import fsio  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.session import Session  # noqa: PLC0415 - as above
+    from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
+    from outerloop_hpc.shipping import shipped  # noqa: PLC0415 - as above
+
+    before = session(context)
+    project = folder.absolute() / "outerloop.toml"
+    name, _, repository = target.partition("=")
+    if target and not (name and repository):
+        raise UsageError(f"--target {target!r}: NAME=REPOSITORY is needed, such as iris=/projects/iris.git")
+    text = _PROJECT.format(root=_quoted(str(before.settings.state.root)), uncontained=str(uncontained).lower())
+    if target:
+        path = Path(repository)
+        address = str(path.absolute()) if path.exists() else repository
+        text += _TARGET.format(name=name, repository=_quoted(address))
+    root = before.settings.state.root
+    if dry_run:
+        talk(f"would write {project} and prepare {root}")
+        return
+    if project.exists():
+        talk(f"{project} is there already and stays as it is")
+    else:
+        fsio.make_folder(project.parent)
+        fsio.replace(project, text.encode())
+        talk(f"wrote {project}")
+    after = Session(config=project, state=before.state)
+    root = after.layout.root
+    fsio.require_exclusive(root)
+    fsio.make_folder(root / "jobs")
+    for definition in sorted(shipped("jobs").glob("*.toml")):
+        own = root / "jobs" / definition.name
+        if not own.exists():
+            shutil.copyfile(definition, own)
+    talk(f"state folder {root} is ready; job definitions to edit are in {root / 'jobs'}")
+
+
+@lists
+def doctor(context: typer.Context, *, out: Out) -> None:
+    """Check the state folder, its filesystem, clocks, git, the scheduler and the container runtime.
+
+    Example: outerloop-hpc doctor
+
+    Exit status 3 when something has to be mended.
+    """
+    from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.wiring import compute_kind  # noqa: PLC0415 - as above
+    from outerloop_hpc.doctor.checks import Doctor, Level  # noqa: PLC0415 - as above
+    from outerloop_hpc.process import run_command  # noqa: PLC0415 - as above
+
+    shown = (Column("level"), Column("check"), Column("saw", cut=True), Column("advice", cut=True))
+    out.offer(shown)
+    here = session(context)
+    kind = compute_kind(here.settings, here.environ)
+    found = list(Doctor(here.settings, here.layout, here.environ, run_command, kind).examine())
+    rows = [{"level": str(one.level), "check": one.check, "saw": one.saw, "advice": one.advice} for one in found]
+    out.show(here, "doctor", shown, rows)
+    raise typer.Exit(Exit.FINDINGS if any(one.level is Level.FAIL for one in found) else Exit.DONE)
+
+
+@command(config_app, "show")
+@lists
+def show(context: typer.Context, *, out: Out, origin: Origin = False) -> None:
+    """List every setting.
+
+    Example: outerloop-hpc config show --origin
+    """
+    from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - heavy
+    from outerloop_hpc.configsources import as_rows  # noqa: PLC0415 - as above
+
+    shown = (Column("key"), Column("value"), Column("origin", shown=origin))
+    out.offer(shown)
+    here = session(context)
+    rows = [{"key": row.key, "value": row.value, "origin": row.origin} for row in as_rows(here.loaded)]
+    out.show(here, "config show", shown, rows)
+
+
+def _quoted(text: str) -> str:
+    """Escape text for a basic TOML string."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')

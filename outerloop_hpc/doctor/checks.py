@@ -1,0 +1,172 @@
+"""The checks of ``outerloop-hpc doctor``: each looks at one thing and says what it saw and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from outerloop_hpc import fsio
+from outerloop_hpc.config import Settings
+from outerloop_hpc.container.choose import choose
+from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.errors import OuterloopError
+from outerloop_hpc.process import Runner, scrubbed
+
+_OLDEST_GIT = (2, 25)
+_SKEW_S = 5.0
+_TIMEOUT_S = 20.0
+
+
+class Level(StrEnum):
+    """How bad it is. ``WARN`` limits something; ``FAIL`` stops the tool from working."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check's answer."""
+
+    check: str
+    level: Level
+    saw: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Doctor:
+    """Runs the checks.
+
+    Attributes:
+        compute: where new work would go: ``slurm`` or ``local``.
+    """
+
+    settings: Settings
+    layout: Layout
+    environ: Mapping[str, str]
+    run: Runner
+    compute: str
+
+    def examine(self) -> Iterator[Finding]:
+        """Yield the findings of every check; a check that breaks is a finding itself."""
+        checks: tuple[Callable[[], Iterator[Finding]], ...] = (
+            self._folder,
+            self._probes,
+            self._space,
+            self._clock,
+            self._git,
+            self._scheduler,
+            self._containers,
+            self._targets,
+        )
+        for check in checks:
+            try:
+                yield from check()
+            except (OuterloopError, OSError) as error:
+                yield Finding(check.__name__.strip("_"), Level.FAIL, str(error))
+
+    def _folder(self) -> Iterator[Finding]:
+        root = self.layout.root
+        mode = root.stat().st_mode
+        level = Level.WARN if mode & 0o002 else Level.OK
+        advice = "others may write here: a pickle is code, so chmod o-w" if mode & 0o002 else ""
+        yield Finding("state folder", level, f"{root} ({mode & 0o7777:04o})", advice)
+        for sentinel in ("PAUSE", "HOLD"):
+            if (self.layout.tick / sentinel).exists():
+                yield Finding("sentinel", Level.WARN, f"{sentinel} is set", f"remove {self.layout.tick / sentinel}")
+
+    def _probes(self) -> Iterator[Finding]:
+        found = fsio.probe(self.layout.root)
+        if not found.exclusive:
+            advice = "two ticks could buy a job twice: put the state folder on another filesystem"
+            yield Finding("exclusive publication", Level.FAIL, "; ".join(found.failures), advice)
+        elif not found.link:
+            saw = f"no hard links here ({'; '.join(found.failures)}); exclusive folders are used instead"
+            yield Finding("exclusive publication", Level.WARN, saw, "works, with one more inode a document")
+        else:
+            yield Finding("exclusive publication", Level.OK, "link() refuses a taken name")
+        yield Finding("rename", Level.OK if found.rename else Level.FAIL, "a file replaces another whole")
+        yield Finding("fsync", Level.OK if found.sync else Level.FAIL, "files and folders can be made durable")
+
+    def _space(self) -> Iterator[Finding]:
+        free = shutil.disk_usage(self.layout.root).free
+        wanted = int(self.settings.state.min_free_gb * 10**9)
+        level = Level.OK if free >= wanted else Level.WARN
+        advice = "" if free >= wanted else "nothing is launched below [state] min_free_gb"
+        yield Finding("free space", level, f"{free / 10**9:.1f} GB, {wanted / 10**9:g} wanted", advice)
+        inodes = os.statvfs(self.layout.root)
+        if inodes.f_files and inodes.f_favail < inodes.f_files // 100:
+            yield Finding("inodes", Level.WARN, f"{inodes.f_favail} of {inodes.f_files} left", "remove old runs")
+
+    def _clock(self) -> Iterator[Finding]:
+        """Compare this host's clock with the file server's; ages are measured by sightings, so skew only delays."""
+        probe = self.layout.root / f".tmp-clock-{fsio.nonce()}"
+        before = time.time()
+        probe.write_bytes(b"1")
+        skew = probe.stat().st_mtime - before
+        probe.unlink()
+        level = Level.OK if abs(skew) <= _SKEW_S else Level.WARN
+        advice = "" if level is Level.OK else "mend NTP on this host or on the file server"
+        yield Finding("clock", level, f"{skew:+.1f} s against the filesystem's", advice)
+
+    def _git(self) -> Iterator[Finding]:
+        finished = self.run(["git", "--version"], timeout=_TIMEOUT_S, env=dict(self.environ))
+        match = re.search(r"(\d+)\.(\d+)", finished.stdout)
+        if not finished.ok or match is None:
+            yield Finding("git", Level.FAIL, finished.complaint(), "install git or load its module")
+            return
+        new = (int(match[1]), int(match[2])) >= _OLDEST_GIT
+        advice = "" if new else "git 2.25 or newer is needed"
+        yield Finding("git", Level.OK if new else Level.FAIL, finished.stdout.strip(), advice)
+
+    def _scheduler(self) -> Iterator[Finding]:
+        if self.compute == "local":
+            yield Finding("scheduler", Level.OK, "jobs run on this machine (no Slurm); set [compute] kind to change")
+            return
+        env = {**scrubbed(self.environ), "LC_ALL": "C"}
+        for program, argv in (
+            ("sbatch", ["sbatch", "--version"]),
+            ("squeue", ["squeue", "-h", "-u", "root", "-o", "%i"]),
+            ("sacct", ["sacct", "-n", "-X", "-P", "-o", "JobID", "-S", "now-1minute"]),
+        ):
+            finished = self.run(argv, timeout=_TIMEOUT_S, env=env)
+            if finished.ok:
+                yield Finding(program, Level.OK, f"answered in {finished.seconds:.2f} s {finished.stdout[:40].strip()}")
+            elif program == "sacct" and "disabled" in finished.stderr:
+                saw = "accounting storage is disabled"
+                yield Finding(program, Level.WARN, saw, "runs work; reports say 'not measured'")
+            else:
+                advice = "load Slurm's module, or ask the admins whether the controller is down"
+                yield Finding(program, Level.FAIL, finished.complaint(), advice)
+
+    def _containers(self) -> Iterator[Finding]:
+        container = self.settings.container
+        images = sorted({target.image for target in self.settings.targets.values()}) or [""]
+        for image in images:
+            try:
+                runtime = choose(
+                    container.runtime,
+                    image=Path(image) if image else None,
+                    uncontained=container.uncontained,
+                    environ=self.environ,
+                )
+            except OuterloopError as error:
+                yield Finding("container", Level.FAIL, str(error))
+                continue
+            level = Level.WARN if runtime.name == "none" else Level.OK
+            advice = "benchmarks see this whole machine; install apptainer or bubblewrap" if level is Level.WARN else ""
+            yield Finding("container", level, f"{runtime.name} {image}".rstrip(), advice)
+
+    def _targets(self) -> Iterator[Finding]:
+        if not self.settings.targets:
+            yield Finding("targets", Level.WARN, "none is configured", "add [targets.NAME] to outerloop.toml")
+        for name, target in self.settings.targets.items():
+            yield Finding("targets", Level.OK, f"{name}: {target.repository} ({target.branch})")
