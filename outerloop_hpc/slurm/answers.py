@@ -14,7 +14,9 @@ from outerloop_hpc.process import Finished
 _PARSABLE = re.compile(r"(?P<id>[0-9]{1,20})(?:;(?P<cluster>[A-Za-z0-9_.-]+))?")
 _PROSE = re.compile(r"Submitted batch job (?P<id>[0-9]{1,20})(?: on cluster (?P<cluster>[A-Za-z0-9_.-]+))?")
 _MAX_ARRAY_SIZE = re.compile(r"^\s*MaxArraySize\s*=\s*([0-9]{1,9})\s*$", re.MULTILINE)
-_COMPLAINT = re.compile(r"\b(?:error|fatal):", re.IGNORECASE)
+_COMPLAINT = re.compile(
+    r"\b(?:error|fatal): |(?:unrecognized|invalid|ambiguous) option|requires an argument", re.IGNORECASE
+)
 _RETRYING = "sleeping and retrying"
 _GONE = re.compile(r"invalid job id|already complet|job/step already|no longer", re.IGNORECASE)
 

@@ -1,7 +1,8 @@
 r"""squeue and sacct text to typed rows. Pure and total: every line becomes a row or a problem, never an exception.
 
-Both are asked for with ``\x1f`` between the columns and the job name, the only text here that users choose, last:
-``|`` and newlines in a name then neither shift a column nor hide a job.
+Both are asked for with a separator of our own between the columns and the job name, the only text here that people
+choose, last: ``|`` and newlines in a name then neither shift a column nor hide a job. ``SlurmQuery`` adds a random
+part to the separator, so that no name can pretend to be a row either.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ SEPARATOR = "\x1f"
 
 #: The columns of one queue line, as squeue's ``-o`` letters: id, submit, state, user, partition, nodes, reason, name.
 QUEUE_LETTERS = ("i", "V", "T", "u", "P", "N", "r", "j")
-QUEUE_FORMAT = SEPARATOR.join(f"%{letter}" for letter in QUEUE_LETTERS)
 
 _CLUSTER_HEADING = re.compile(r"CLUSTER: \S+")
 _EPOCH = re.compile(r"[0-9]{1,12}")
@@ -45,15 +45,20 @@ class Problem:
     talk: bool = False
 
 
-def parse_queue(text: str) -> tuple[tuple[QueueRow, ...], tuple[Problem, ...]]:
-    """Read the answer to ``squeue -h -o QUEUE_FORMAT``; ``CLUSTER: x`` headings of ``-M`` are skipped."""
+def queue_format(separator: str = SEPARATOR) -> str:
+    """Return squeue's ``-o`` for these columns."""
+    return separator.join(f"%{letter}" for letter in QUEUE_LETTERS)
+
+
+def parse_queue(text: str, separator: str = SEPARATOR) -> tuple[tuple[QueueRow, ...], tuple[Problem, ...]]:
+    """Read the answer to ``squeue -h -o queue_format(separator)``; ``CLUSTER: x`` headings of ``-M`` are skipped."""
     rows: list[QueueRow] = []
     problems: list[Problem] = []
     continues = False
     for line in text.split("\n"):
         if not line.strip() or _CLUSTER_HEADING.fullmatch(line.strip()):
             continue
-        values = line.split(SEPARATOR, len(QUEUE_LETTERS) - 1)
+        values = line.split(separator, len(QUEUE_LETTERS) - 1)
         if len(values) == 1 and continues:
             rows[-1] = replace(rows[-1], name=f"{rows[-1].name}\n{line}")
             continue

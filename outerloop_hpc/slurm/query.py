@@ -18,12 +18,12 @@ from outerloop_hpc.process import Finished, Runner
 from outerloop_hpc.slurm.environment import query_environment
 from outerloop_hpc.slurm.identity import matches
 from outerloop_hpc.slurm.parse import (
-    QUEUE_FORMAT,
     SEPARATOR,
     Problem,
     parse_accounting,
     parse_columns,
     parse_queue,
+    queue_format,
 )
 from outerloop_hpc.slurm.port import AccountingRow, Answer, Availability, JobRef, Observation, QueueRow, Row
 
@@ -60,6 +60,7 @@ class SlurmQuery:
         timeout_s: seconds for each command.
         clock: only for the look-back of searches by name and for the age of the column cache.
         column_cache: file that keeps the list of sacct columns between processes; None asks once per process.
+        separator: what stands between two columns; by default with a random part, which no job name can hold.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class SlurmQuery:
         timeout_s: float = 60,
         clock: Clock | None = None,
         column_cache: Path | None = None,
+        separator: str = "",
     ) -> None:
         self._run = run
         self._environ = query_environment(environ)
@@ -78,6 +80,7 @@ class SlurmQuery:
         self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
         self._column_cache = column_cache
+        self._separator = separator or f"{SEPARATOR}{fsio.nonce()}"
         self._columns: tuple[str, ...] = ()
         self.calls = 0
 
@@ -124,11 +127,22 @@ class SlurmQuery:
 
     def _queue_of(self, cluster: str, refs: Sequence[JobRef]) -> Answer[QueueRow]:
         users = ",".join(sorted({ref.user for ref in refs}))
-        argv = ["squeue", *on_cluster(cluster), "-h", "-a", "-t", "all", "-u", users, "-o", QUEUE_FORMAT]
+        argv = [
+            "squeue",
+            *on_cluster(cluster),
+            "-h",
+            "-a",
+            "-t",
+            "all",
+            "-u",
+            users,
+            "-o",
+            queue_format(self._separator),
+        ]
         finished = self.ask(argv)
         if not finished.ok or _HALF_ANSWERED.search(finished.stderr):
             return _unavailable(finished)
-        rows, problems = parse_queue(finished.stdout)
+        rows, problems = parse_queue(finished.stdout, self._separator)
         if not rows and _ERROR.search(finished.stderr):
             return _unavailable(finished)
         texts = (*(problem.text for problem in problems), *_complaint_of(finished))
@@ -174,13 +188,13 @@ class SlurmQuery:
             finished = self._sacct(cluster, selection)
         if not finished.ok:
             return _unavailable(finished)
-        rows, problems = parse_accounting(finished.stdout)
+        rows, problems = parse_accounting(finished.stdout, self._separator)
         if rows is None or (not rows and _ERROR.search(finished.stderr)):
             return _unavailable(finished)
         return Answer(Availability.ANSWERED, rows, (*(problem.text for problem in problems), *_complaint_of(finished)))
 
     def _sacct(self, cluster: str, selection: Sequence[str]) -> Finished:
-        fixed = ["-a", "-D", "-P", "--noconvert", f"--delimiter={SEPARATOR}", "-o", ",".join(self._columns)]
+        fixed = ["-a", "-D", "-P", "--noconvert", f"--delimiter={self._separator}", "-o", ",".join(self._columns)]
         if "-u" in selection:
             fixed.remove("-a")
         return self.ask(["sacct", *on_cluster(cluster), *fixed, *selection])

@@ -6,7 +6,7 @@ Pure. Options are long names without dashes; ``True`` is a bare flag, ``False`` 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +27,7 @@ OWNED = frozenset(
 
 _OPTION = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_JOB_ID = re.compile(r"[0-9]{1,20}")
 _NODES = re.compile(r"[A-Za-z0-9_.,\[\]-]{1,255}")
 _GPU_OPTIONS = frozenset({"gres", "gpus", "gpus_per_node", "gpus_per_task", "gpus_per_socket"})
 _MEMORY_OPTIONS = frozenset({"mem", "mem_per_cpu", "mem_per_gpu"})
@@ -75,8 +76,7 @@ def normalised(options: Mapping[str, Option]) -> dict[str, Option]:
 def parameters(work: Work, site: SiteOptions) -> dict[str, Any]:
     """Return the parameters for submitit's SlurmExecutor.
 
-    ``output`` is relative and the working folder is given on sbatch's command line: a ``%``, a quote or a newline
-    in a folder's name would otherwise be expanded, or end the ``#SBATCH`` line.
+    No folder stands in them: a newline in its name would end the ``#SBATCH`` line. See ``placement``.
 
     Raises:
         SubmissionRefused: the work cannot be expressed; the text says which part of it.
@@ -89,7 +89,7 @@ def parameters(work: Work, site: SiteOptions) -> dict[str, Any]:
     extra: dict[str, Option] = {
         **_amounts(resources, asked),
         **{name: value for name, value in asked.items() if value is not False},
-        "output": "%A_%a_0_log.out" if len(work.arguments) > 1 else "%j_0_log.out",
+        "output": _log_name(work),
         "signal": f"B:USR2@{signal_lead_s(resources)}",
         "no_requeue": True,
     }
@@ -109,6 +109,21 @@ def parameters(work: Work, site: SiteOptions) -> dict[str, Any]:
         "array_parallelism": work.parallel if work.parallel > 0 else len(work.arguments),
         "additional_parameters": extra,
     }
+
+
+def placement(work: Work) -> list[str]:
+    """Return the options of sbatch's command line that hold the folder, where no character of it can do harm.
+
+    The log's name is absolute: 26.05 replaces ``%`` in the working folder too when the name is relative, 22.05 does
+    not; a doubled ``%`` in an absolute name means itself to both.
+    """
+    folder = str(work.folder)
+    return [f"--chdir={folder}", f"--output={folder.replace('%', '%%')}/{_log_name(work)}"]
+
+
+def _log_name(work: Work) -> str:
+    """The name that submitit looks for."""
+    return "%A_%a_0_log.out" if len(work.arguments) > 1 else "%j_0_log.out"
 
 
 def signal_lead_s(resources: Resources) -> int:
@@ -137,14 +152,22 @@ def _first_problem(options: Mapping[str, Option]) -> str | None:
 
 
 def _work_problem(work: Work) -> str | None:
+    return next(_work_problems(work), None)
+
+
+def _work_problems(work: Work) -> Iterator[str]:
+    folder = str(work.folder)
     if not _NAME.fullmatch(work.name):
-        return f"the job name {work.name!r} is not 1 to 64 characters of A-Z a-z 0-9 _ . -"
+        yield f"the job name {work.name!r} is not 1 to 64 characters of A-Z a-z 0-9 _ . -"
     if not work.arguments:
-        return "it has no element"
-    if work.after is not None and not work.after.isdecimal():
-        return f"it waits for {work.after!r}, which is no job id"
+        yield "it has no element"
+    if work.after is not None and not _JOB_ID.fullmatch(work.after):
+        yield f"it waits for {work.after!r}, which is no job id"
     if not all(_NODES.fullmatch(node) for node in work.exclude_nodes):
-        return f"it excludes {work.exclude_nodes!r}, which are no node names"
-    if any(tag in str(work.folder) for tag in ("%j", "%t", "%A", "%a")):
-        return f"its folder {str(work.folder)!r} holds one of %j %t %A %a, which submitit would replace"
-    return None
+        yield f"it excludes {work.exclude_nodes!r}, which are no node names"
+    if not work.folder.is_absolute():
+        yield f"its folder {folder!r} is not absolute"
+    if any(tag in folder for tag in ("%j", "%t", "%A", "%a")):
+        yield f"its folder {folder!r} holds one of %j %t %A %a, which submitit would replace"
+    if "\\" in folder:
+        yield f"its folder {folder!r} holds a backslash, which Slurm drops from the name of the log"

@@ -39,7 +39,7 @@ from outerloop_hpc.slurm.port import (
     Work,
 )
 from outerloop_hpc.slurm.query import IDS_PER_CALL, SlurmQuery, on_cluster
-from outerloop_hpc.slurm.sbatch import SiteOptions, parameters
+from outerloop_hpc.slurm.sbatch import SiteOptions, parameters, placement
 
 if TYPE_CHECKING:
     from submitit import SlurmExecutor
@@ -158,7 +158,7 @@ class SlurmCompute:
             )
 
     def _sbatch(self, work: Work, script: Path) -> Bound:
-        argv = ["sbatch", "--parsable", *on_cluster(self._site.cluster), f"--chdir={work.folder}", str(script)]
+        argv = ["sbatch", "--parsable", *on_cluster(self._site.cluster), *placement(work), str(script)]
         finished = self._run(argv, timeout=self._submit_timeout_s, env=self._environ)
         taken = parse_submission(finished.stdout) if finished.ok else None
         if taken is None:

@@ -123,9 +123,10 @@ def test_whatever_the_folder_is_called_the_job_runs_its_function(stubs: Stubs, t
     made = tmp_path / name / "made %j"
     bound = compute(stubs).submit(work(folder, str(made)))
     assert bound == Bound("4711", "", array=False)
-    ((parsable, chdir, script),) = stubs.argvs("sbatch")
+    ((parsable, chdir, output, script),) = stubs.argvs("sbatch")
     assert parsable == "--parsable"
     assert chdir == f"--chdir={folder}"
+    assert output.startswith(f"--output={tmp_path}/")
     ended = run_as_slurm_would(Path(script), folder, {"SLURM_JOB_ID": "4711"})
     assert ended.returncode == 0, ended.stderr.decode()
     assert made.is_dir()
@@ -376,8 +377,9 @@ def test_a_controller_that_does_not_answer_is_told(stubs: Stubs, body: str) -> N
 
 
 def test_observing_goes_through_the_same_clients(stubs: Stubs) -> None:
-    row = f"7|1795956079|RUNNING|{ME}|main|n1|None|run-1".replace("|", "\\x1f")
-    stubs.put("squeue", f"printf '{row}\\n'")
+    values = {"i": "7", "V": "1795956079", "T": "RUNNING", "u": ME, "P": "main", "N": "n1", "r": "None", "j": "run-1"}
+    filled = "; ".join(f"format=${{format//%{letter}/{value}}}" for letter, value in values.items())
+    stubs.put("squeue", f'format=${{@: -1}}; {filled}; printf "%s\\n" "$format"')
     stubs.put("sacct", 'echo "Slurm accounting storage is disabled" >&2; exit 1')
     look = compute(stubs).observe([REF])
     assert [(found.job_id, found.state, found.user) for found in look.queue.rows] == [("7", "RUNNING", ME)]

@@ -80,6 +80,7 @@ def test_an_unreachable_controller_is_no_refusal(recorded: Recorded, version: st
         ),
         ("sbatch: error: You need a project: see https://example.org\nsbatch: error: Unspecified error", 1, True),
         ("sbatch: fatal: --mem and --mem-per-cpu are mutually exclusive", 255, True),
+        ("sbatch: unrecognized option '--nosuch=1'\nTry \"sbatch --help\" for more information", 255, True),
         ("", 1, False),
         ("Killed", -9, False),
         ("sbatch: error: Batch job submission failed: Invalid qos specification", None, False),

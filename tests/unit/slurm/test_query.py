@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from outerloop_hpc.process import Finished
-from outerloop_hpc.slurm.parse import QUEUE_FORMAT, SEPARATOR
+from outerloop_hpc.slurm.parse import SEPARATOR, queue_format
 from outerloop_hpc.slurm.port import Availability, JobRef
 from outerloop_hpc.slurm.query import IDS_PER_CALL, SlurmQuery
 
@@ -54,7 +54,7 @@ def asked(runner: FakeRunner, **options: object) -> SlurmQuery:
         "SLURM_CONF": "/etc/s.conf",
         "SACCT_FORMAT": "x",
     }
-    return SlurmQuery(runner, environ, clock=FixedClock(), **options)  # type: ignore[arg-type] # options of each test
+    return SlurmQuery(runner, environ, clock=FixedClock(), separator=SEPARATOR, **options)  # type: ignore[arg-type] # options of each test
 
 
 def _finished(argv: Sequence[str], stdout: str = "", stderr: str = "", status: int | None = 0) -> Finished:
@@ -65,7 +65,7 @@ def test_one_squeue_without_ids_or_partitions_in_a_clean_environment(runner: Fak
     runner.says("squeue", queue_line("7"))
     answer = asked(runner).queue([REF, replace(REF, job_id="8", user="amy"), replace(REF, job_id=None)])
     assert answer.availability is Availability.ANSWERED
-    assert runner.asked == [("squeue", "-h", "-a", "-t", "all", "-u", "amy,user1", "-o", QUEUE_FORMAT)]
+    assert runner.asked == [("squeue", "-h", "-a", "-t", "all", "-u", "amy,user1", "-o", queue_format())]
     assert runner.environments[0] == {
         "PATH": "/bin",
         "SLURM_CONF": "/etc/s.conf",
@@ -76,7 +76,20 @@ def test_one_squeue_without_ids_or_partitions_in_a_clean_environment(runner: Fak
 
 
 def test_the_job_name_is_the_last_column_of_the_queue() -> None:
-    assert QUEUE_FORMAT.endswith("\x1f%j")
+    assert queue_format().endswith("\x1f%j")
+
+
+def test_a_job_name_cannot_pretend_to_be_a_row(runner: FakeRunner) -> None:
+    forged = "x\n" + queue_line("7")
+
+    def squeue(argv: Sequence[str]) -> Finished:
+        separator = argv[-1].removeprefix("%i").partition("%V")[0]
+        return _finished(argv, separator.join(("99", "1", "PENDING", "user1", "", "", "None", forged)))
+
+    runner.replies["squeue"] = squeue
+    answers = [SlurmQuery(runner, {}).queue([REF]) for _ in range(2)]
+    assert [[(row.job_id, row.name) for row in answer.rows] for answer in answers] == [[("99", forged)]] * 2
+    assert len({argv[-1] for argv in runner.asked}) == 2
 
 
 def test_no_jobs_no_calls(runner: FakeRunner) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from outerloop_hpc.errors import ConfigError
 from outerloop_hpc.slurm.port import Resources, SubmissionRefused, Work
-from outerloop_hpc.slurm.sbatch import OWNED, Option, SiteOptions, parameters, signal_lead_s
+from outerloop_hpc.slurm.sbatch import OWNED, Option, SiteOptions, parameters, placement, signal_lead_s
 
 pytestmark = pytest.mark.unit
 
@@ -118,8 +118,22 @@ def test_what_is_no_option_name_is_refused(name: str) -> None:
         (replace(WORK, after="1:2"), "waits for"),
         (replace(WORK, exclude_nodes=("n1 --x",)), "excludes"),
         (replace(WORK, folder=Path("/state/100%job")), "%j"),
+        (replace(WORK, folder=Path("/state/a\\b")), "backslash"),
+        (replace(WORK, folder=Path("state")), "not absolute"),
     ],
 )
 def test_work_that_cannot_be_expressed_is_refused_with_its_reason(work: Work, match: str) -> None:
     with pytest.raises(SubmissionRefused, match=match):
         parameters(work, SITE)
+
+
+@pytest.mark.parametrize(
+    ("folder", "log"),
+    [
+        ("/s/a b", "/s/a b/%j_0_log.out"),
+        ("/s/50% %%x %u", "/s/50%% %%%%x %%u/%j_0_log.out"),
+        ("/s/a\nb'\"$", "/s/a\nb'\"$/%j_0_log.out"),
+    ],
+)
+def test_the_log_is_in_the_folder_whatever_the_folder_is_called(folder: str, log: str) -> None:
+    assert placement(replace(WORK, folder=Path(folder))) == [f"--chdir={folder}", f"--output={log}"]
