@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import rootfs
+from tests.cluster.cache import BuildFailed
 from tests.cluster.cluster import SHARED, Cluster, start
 from tests.cluster.configuration import Settings
+from tests.cluster.machine import Bind, Machine, Plan
 from tests.cluster.venv import CHECKOUT
 
 pytestmark = pytest.mark.slurm
@@ -214,6 +216,23 @@ def test_a_closed_cluster_leaves_no_process_and_no_mount_on_the_host() -> None:
     assert len(inner) > 5
     assert [pid for pid in (*inner, spawned.process.pid) if Path(f"/proc/{pid}").exists()] == []
     assert Path("/proc/self/mountinfo").read_text() == before
+
+
+def test_a_cache_with_a_hostile_name_serves_a_machine(tmp_path: Path) -> None:
+    odd = tmp_path / "a b,c:d'\"é"
+    odd.mkdir()
+    (odd / "given").write_text("seen")
+    base = rootfs.root(rootfs.SLURM22)
+    with Machine(Plan(base, (Bind(odd, "/given here"),)), odd / "cache") as machine:
+        assert machine.read("/given here/given") == "seen"
+        assert not machine.run(["touch", "/given here/no"]).ok
+        machine.check(["touch", "/etc/thrown-away"])
+    assert not (base / "etc" / "thrown-away").exists()
+
+
+def test_a_machine_that_cannot_come_up_says_why(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="did not come up"):
+        Machine(Plan(tmp_path / "no such root"), tmp_path)
 
 
 def test_a_killed_test_process_takes_its_cluster_with_it() -> None:
