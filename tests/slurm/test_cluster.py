@@ -40,10 +40,11 @@ def wait_running(cluster: Cluster, job: str) -> None:
 
 
 def wait_accounted(cluster: Cluster, job: str, states: Sequence[str]) -> None:
-    def seen() -> bool:
-        return sorted(row[1] for row in accounting(cluster, job)) == sorted(states)
-
-    cluster.machine.wait_until(seen, f"sacct rows {states} of job {job}", 60)
+    """Wait for sacct's states of a job (of all its elements); the failure shows what there was instead."""
+    limit = time.monotonic() + 60
+    while sorted(row[1] for row in accounting(cluster, job)) != sorted(states) and time.monotonic() < limit:
+        time.sleep(0.2)
+    assert sorted(row[1] for row in accounting(cluster, job)) == sorted(states)
 
 
 def test_both_versions_come_up_with_their_own_python(cluster: Cluster) -> None:
@@ -64,13 +65,15 @@ def test_array_of_four_as_alice_has_a_row_for_each_element(cluster: Cluster) -> 
 
 
 def test_array_runs_inside_apptainer_as_alice(cluster26: Cluster, apptainer_image: str) -> None:
-    inside = "print(open('/etc/os-release').read().split('\"')[1], __import__('os').getuid())"
-    command = f'apptainer exec --containall --no-home --net --network none {apptainer_image} python3 -c "$PROBE"'
-    cluster26.write(f"{SHARED}/probe.sh", f"#!/bin/bash\nexport PROBE={inside!r}\n{command}\n", user="alice")
-    job = submit(cluster26, "--array=0-3", "--output=inside-%a.txt", script=f"bash {SHARED}/probe.sh")
+    cluster26.write(
+        f"{SHARED}/probe.py", "import os, platform; print(platform.freedesktop_os_release()['ID'], os.getuid())"
+    )
+    confined = "apptainer exec --containall --no-home --net --network none"
+    script = f"exec {confined} --bind {SHARED}:/probe:ro {apptainer_image} python3 /probe/probe.py"
+    job = submit(cluster26, "--array=0-3", "--output=inside-%a.txt", script=script)
     wait_accounted(cluster26, job, ["COMPLETED"] * 4)
     for element in range(4):
-        assert cluster26.read(f"{SHARED}/inside-{element}.txt") == "Debian GNU/Linux 12 (bookworm) 5001\n"
+        assert cluster26.read(f"{SHARED}/inside-{element}.txt") == "debian 5001\n"
 
 
 def test_commands_keep_argv_environment_and_names_whole(cluster: Cluster) -> None:
