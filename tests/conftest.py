@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,8 @@ import pytest
 from tests.cluster import needs
 
 TIERS = ("unit", "local", "slurm")
+#: pytest's words for reports, mildest first.
+_WORDS = ((("passed", "xfailed"), "passed"), (("skipped",), "skipped"), (("failed", "error"), "failed"))
 _HERE = Path(__file__).parent
 #: Seconds for one test on a cluster; the cluster's own start and builds are not counted.
 _SLURM_LIMIT_S = 600
@@ -41,24 +43,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(lacking)
 
 
-def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str]]:
-    for outcome, words in (
-        ("passed", ("passed", "xfailed")),
-        ("failed", ("failed", "error")),
-        ("skipped", ("skipped",)),
-    ):
+def outcomes(reports: Mapping[str, Sequence[pytest.TestReport]]) -> dict[str, str]:
+    """Return what became of each test, by node id: a test that passed and then failed in its teardown has failed."""
+    worst: dict[str, str] = {}
+    for words, outcome in _WORDS:
         for word in words:
-            for report in reporter.stats.get(word, []):
-                # A test's parts share its name: an error in its teardown must not count as a second test.
-                tier = report.nodeid.partition("tests/")[2].partition("/")[0]
-                if tier in TIERS:
-                    yield tier, outcome
+            worst.update((report.nodeid, outcome) for report in reports.get(word, []))
+    return worst
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     counts: dict[str, Counter[str]] = {tier: Counter() for tier in TIERS}
-    for tier, outcome in _outcomes(terminalreporter):
-        counts[tier][outcome] += 1
+    for test, outcome in outcomes(terminalreporter.stats).items():
+        tier = tier_of(_HERE.parent / test.partition("::")[0])
+        if tier is not None:
+            counts[tier][outcome] += 1
     for tier, count in counts.items():
         if count:
             text = f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped"

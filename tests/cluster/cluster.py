@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +22,8 @@ SHARED = "/shared"
 #: Container images of the cache, read-only; those built later appear in it.
 IMAGES = "/opt/outerloop/images"
 _READY_STATES = {"idle", "mixed", "allocated", "completing"}
+#: A node is away at least so long: the controller does not notice a new start in the second of the last one.
+_BOOT_S = 2.5
 _LIMIT_S = 90.0
 
 
@@ -41,6 +44,7 @@ class Cluster:
         self._daemons = Daemons(machine, self.version)
         self._down: set[str] = set()
         self._crashed: set[str] = set()
+        self._away_since: dict[str, float] = {}
 
     def start(self) -> None:
         """Bring everything up; returns when the three nodes are idle."""
@@ -147,12 +151,14 @@ class Cluster:
         """Kill the slurmd of a node; its jobs run on, and the controller notices after SlurmdTimeout."""
         self._down.add(node)
         self._daemons.stop_node(node)
+        self._away_since[node] = time.monotonic()
 
     def node_crash(self, node: str) -> None:
         """Kill everything on a node, jobs included, as a power cut does."""
         self._down.add(node)
         self._crashed.add(node)
         self._daemons.crash_node(node)
+        self._away_since[node] = time.monotonic()
 
     def node_set_down(self, node: str) -> None:
         """Set a node down by scontrol: the controller ends its jobs as NODE_FAIL at once."""
@@ -161,6 +167,7 @@ class Cluster:
 
     def node_up(self, node: str) -> None:
         """Bring a node back, whichever way it went down; after a crash it comes back as freshly booted."""
+        time.sleep(max(0.0, self._away_since.pop(node, 0.0) + _BOOT_S - time.monotonic()))
         before = self._registration(node)
         if self._daemons.start_node(node, rebooted=node in self._crashed):
             # Until it has registered, the controller's word on the node is about the old slurmd.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tests import tiers
-from tests.conftest import tier_of
+from tests import conftest, tiers
+from tests.cluster import needs
+from tests.conftest import outcomes, tier_of
 from tests.tiers import Count, counted
 
 pytestmark = pytest.mark.unit
@@ -68,3 +71,30 @@ def test_tier_is_the_first_folder() -> None:
     assert tier_of(here / "slurm" / "deep" / "test_x.py") == "slurm"
     assert tier_of(here / "bench" / "test_x.py") is None
     assert tier_of(here.parent / "docs" / "test_x.py") is None
+
+
+def test_an_error_in_teardown_makes_a_passed_test_a_failed_one() -> None:
+    reports: Any = {
+        "passed": [SimpleNamespace(nodeid="a"), SimpleNamespace(nodeid="b")],
+        "error": [SimpleNamespace(nodeid="a")],
+        "skipped": [SimpleNamespace(nodeid="c")],
+    }
+    assert outcomes(reports) == {"a": "failed", "b": "passed", "c": "skipped"}
+
+
+@pytest.mark.parametrize(("ci", "ending"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_a_slurm_test_that_cannot_run_is_skipped_with_the_reason_and_fails_in_ci(
+    monkeypatch: pytest.MonkeyPatch, ci: str, ending: type[BaseException]
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(needs, "missing", lambda: ("the slurm tier needs root", "and a moon"))
+    marked: Any = SimpleNamespace(get_closest_marker=lambda name: name == "slurm" or None)
+    with pytest.raises(ending, match="needs root; and a moon"):
+        conftest.pytest_runtest_setup(marked)
+    other: Any = SimpleNamespace(get_closest_marker=lambda _name: None)
+    conftest.pytest_runtest_setup(other)
+
+
+def test_without_root_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert needs.missing.__wrapped__() == ("the slurm tier needs root (namespaces and debootstrap)",)
