@@ -24,8 +24,8 @@ _CONFIG = {
     "core.attributesFile": "/dev/null",
     "core.autocrlf": "false",
     "core.commitGraph": "false",  # a file beside the objects that could tell another history
-    "core.filesRefLockTimeout": "5000",
-    "core.packedRefsTimeout": "5000",
+    "core.filesRefLockTimeout": "2000",
+    "core.packedRefsTimeout": "2000",
     "credential.helper": "",
     "fetch.recurseSubmodules": "false",
     "gc.auto": "0",
@@ -149,7 +149,7 @@ def started(cwd: Path, arguments: tuple[str, ...], settings: dict[str, str]) -> 
 
 
 def _failure(folder: Path, command: str, status: int, err: bytes) -> Exception:
-    tail = " ".join(err.decode("utf-8", errors="replace").split())[-400:]
+    tail = " ".join(err.decode("utf-8", errors="replace").split())[-800:]
     text = f"{folder}: git {command} ended with status {status}: {tail or 'no message'}"
     if not _USAGE.search(tail) and _LATER.search(tail):
         return TryLater(f"{text}; nothing was changed, run again (locks of others are left alone)")

@@ -19,7 +19,7 @@ from outerloop_hpc.target.export import export
 from outerloop_hpc.target.repository import LogEntry, Repository, create_bare
 from outerloop_hpc.target.tree import Change
 
-_TRIES = 6
+_TRIES = 5
 _BACK_OFF_S = 0.25
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY}
 _BAD_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[-/.]|[/.]$|/\.|\.lock(/|$)|^@$")
@@ -103,7 +103,10 @@ class Mirror:
         return Repository(self.path, timeout_s=self._timeout_s)
 
     def _build(self, address: str, branch: str) -> None:
-        fsio.make_folder(self.path.parent)
+        try:
+            fsio.make_folder(self.path.parent)
+        except OSError as error:
+            raise TryLater(f"{self.path.parent}: cannot be made: {error.strerror}; nothing was changed") from error
         staging = self.path.parent / f".tmp-mirror-{fsio.nonce()}"
         try:
             create_bare(staging, branch)
