@@ -12,10 +12,11 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from outerloop_hpc import fsio
+from outerloop_hpc import effects, fsio
 from outerloop_hpc.clock import Clock, SystemClock
 from outerloop_hpc.errors import TryLater, UsageError
 from outerloop_hpc.target.export import export
+from outerloop_hpc.target.git import Contended
 from outerloop_hpc.target.repository import LogEntry, Repository, create_bare
 from outerloop_hpc.target.tree import Change
 
@@ -112,7 +113,7 @@ class Mirror:
             create_bare(staging, branch)
             self._fetch(Repository(staging, timeout_s=self._timeout_s), address, branch)
             try:
-                staging.rename(self.path)
+                effects.perform("rename", str(self.path), lambda: staging.rename(self.path))
             except OSError as error:
                 if error.errno not in _TAKEN:
                     raise TryLater(f"{self.path}: cannot be put into place: {error.strerror}; run again") from error
@@ -128,7 +129,7 @@ class Mirror:
         for number in range(1, _TRIES + 1):
             try:
                 repository.fetch(address, refspec)
-            except TryLater:
+            except Contended:
                 if number == _TRIES:
                     raise
                 self._clock.sleep(_BACK_OFF_S * 2**number)
