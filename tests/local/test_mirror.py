@@ -243,6 +243,7 @@ def start(mirror: Mirror, source: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", SYNC, str(mirror.path), str(source)],
         cwd=Path(__file__).parents[2],
+        env={**os.environ, "TMPDIR": str(source.parent)},  # what is killed cannot tidy up
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
