@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from outerloop_hpc import effects
 from outerloop_hpc.errors import TryLater, UsageError
 from outerloop_hpc.target.repository import BlobStream, Repository
 from outerloop_hpc.target.scope import folded
@@ -43,6 +44,11 @@ def export(repository: Repository, commit: str, folder: Path) -> str:
             f"commit {commit[:12]} cannot be exported: its tree {wanted[:12]} holds modes that git no longer writes "
             "(such as 100664), so no copy of it can be proven; commit those files anew"
         )
+    effects.perform("export", str(folder), lambda: _fill(repository, entries, folder, wanted))
+    return wanted
+
+
+def _fill(repository: Repository, entries: tuple[Entry, ...], folder: Path, wanted: str) -> None:
     made = _claim(folder)
     try:
         _write(repository, entries, folder)
@@ -52,7 +58,6 @@ def export(repository: Repository, commit: str, folder: Path) -> str:
         if isinstance(error, OSError):
             raise _explained(error, folder) from error
         raise
-    return wanted
 
 
 def folder_tree_id(folder: Path, algorithm: str = "sha1") -> str:

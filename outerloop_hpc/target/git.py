@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from outerloop_hpc import effects
@@ -24,8 +26,8 @@ _CONFIG = {
     "core.attributesFile": "/dev/null",
     "core.autocrlf": "false",
     "core.commitGraph": "false",  # a file beside the objects that could tell another history
-    "core.filesRefLockTimeout": "5000",
-    "core.packedRefsTimeout": "5000",
+    "core.filesRefLockTimeout": "2000",
+    "core.packedRefsTimeout": "2000",
     "credential.helper": "",
     "fetch.recurseSubmodules": "false",
     "gc.auto": "0",
@@ -50,19 +52,43 @@ _ENVIRONMENT = {
 }
 #: Variables of the caller's git that are passed on: how to reach a server, not what to do there.
 _KEPT = frozenset({"GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSH_COMMAND", "GIT_EXEC_PATH"})
+#: Older ones ignore GIT_CONFIG_COUNT, and with it everything in _CONFIG.
+_OLDEST = (2, 31)
 _USAGE = re.compile(
     r"not appear to be a git repository|not a git repository|couldn't find remote ref|dubious ownership"
     r"|transport '.*' not allowed|Not a valid object name|bad object|unknown revision|cannot create '"
+    r"|Host key verification failed|Permission denied|Authentication failed|could not read Username"
 )
+_CONTENDED = re.compile(r"cannot lock ref|Unable to create '.*\.lock'|unable to update local ref")
 _LATER = re.compile(
-    r"cannot lock ref|Unable to create '|File exists|No space left|quota exceeded|Stale file handle"
+    r"File exists|No space left|quota exceeded|Stale file handle|Input/output error|Read-only file system"
     r"|Could not resolve host|[Cc]onnection|timed out|early EOF|hung up|unable to access|Could not read from remote"
-    r"|Input/output error|temporarily unavailable|Cannot allocate memory|Read-only file system",
+    r"|temporarily unavailable|Cannot allocate memory|died of signal"
 )
 
 
 class GitRefused(UsageError):  # noqa: N818 - states what happened
     """Git said no, and not for a passing reason."""
+
+
+class Contended(TryLater):
+    """Somebody else holds a lock of the repository, or just moved the same reference."""
+
+
+@cache
+def require_modern() -> None:
+    """Refuse a git that would ignore the settings that keep it harmless; asked once per process.
+
+    Raises:
+        ConfigError: there is no git, or only one before 2.31.
+    """
+    said = answer(Path("/"), ("version",), environment(), 30.0, b"").decode(errors="replace").strip()
+    found = re.search(r"(\d+)\.(\d+)", said)
+    if found is None or (int(found[1]), int(found[2])) < _OLDEST:
+        raise ConfigError(
+            f"{said!a} cannot be used: {'.'.join(map(str, _OLDEST))} or newer is needed, older ones ignore the "
+            "settings that keep hostile repositories harmless; load a newer git module"
+        )
 
 
 def environment(*trusted: Path) -> dict[str, str]:
@@ -87,10 +113,16 @@ def trusting(source: str) -> Iterator[Path]:
         return
     paths = {source, f"{source}/.git", os.path.realpath(source), os.path.realpath(f"{source}/.git")}
     lines = ["[safe]", *(f'\tdirectory = "{_escaped(path)}"' for path in sorted(paths)), ""]
-    with tempfile.TemporaryDirectory(prefix="outerloop-git-") as folder:
-        config = Path(folder, "config")
-        config.write_bytes(os.fsencode("\n".join(lines)))
-        yield config
+    folder = Path(source)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="outerloop-git-"))
+        (folder / "config").write_bytes(os.fsencode("\n".join(lines)))
+    except OSError as error:
+        raise TryLater(f"{folder}: a temporary file cannot be written: {error.strerror}; free space there") from error
+    try:
+        yield folder / "config"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _escaped(path: str) -> str:
@@ -149,10 +181,14 @@ def started(cwd: Path, arguments: tuple[str, ...], settings: dict[str, str]) -> 
 
 
 def _failure(folder: Path, command: str, status: int, err: bytes) -> Exception:
-    tail = " ".join(err.decode("utf-8", errors="replace").split())[-400:]
+    tail = " ".join(err.decode("utf-8", errors="replace").split())[-800:]
     text = f"{folder}: git {command} ended with status {status}: {tail or 'no message'}"
-    if not _USAGE.search(tail) and _LATER.search(tail):
-        return TryLater(f"{text}; nothing was changed, run again (locks of others are left alone)")
+    if _USAGE.search(tail):
+        return GitRefused(text)
+    if _CONTENDED.search(tail):
+        return Contended(f"{text}; nothing was changed, run again (locks of others are left alone)")
+    if status < 0 or _LATER.search(tail):
+        return TryLater(f"{text}; nothing was changed, run again")
     return GitRefused(text)
 
 

@@ -12,14 +12,15 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from outerloop_hpc import fsio
+from outerloop_hpc import effects, fsio
 from outerloop_hpc.clock import Clock, SystemClock
 from outerloop_hpc.errors import TryLater, UsageError
 from outerloop_hpc.target.export import export
+from outerloop_hpc.target.git import Contended
 from outerloop_hpc.target.repository import LogEntry, Repository, create_bare
 from outerloop_hpc.target.tree import Change
 
-_TRIES = 6
+_TRIES = 5
 _BACK_OFF_S = 0.25
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY}
 _BAD_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[-/.]|[/.]$|/\.|\.lock(/|$)|^@$")
@@ -103,13 +104,16 @@ class Mirror:
         return Repository(self.path, timeout_s=self._timeout_s)
 
     def _build(self, address: str, branch: str) -> None:
-        fsio.make_folder(self.path.parent)
+        try:
+            fsio.make_folder(self.path.parent)
+        except OSError as error:
+            raise TryLater(f"{self.path.parent}: cannot be made: {error.strerror}; nothing was changed") from error
         staging = self.path.parent / f".tmp-mirror-{fsio.nonce()}"
         try:
             create_bare(staging, branch)
             self._fetch(Repository(staging, timeout_s=self._timeout_s), address, branch)
             try:
-                staging.rename(self.path)
+                effects.perform("rename", str(self.path), lambda: staging.rename(self.path))
             except OSError as error:
                 if error.errno not in _TAKEN:
                     raise TryLater(f"{self.path}: cannot be put into place: {error.strerror}; run again") from error
@@ -125,7 +129,7 @@ class Mirror:
         for number in range(1, _TRIES + 1):
             try:
                 repository.fetch(address, refspec)
-            except TryLater:
+            except Contended:
                 if number == _TRIES:
                     raise
                 self._clock.sleep(_BACK_OFF_S * 2**number)

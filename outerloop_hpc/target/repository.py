@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from outerloop_hpc.errors import TryLater, UsageError
-from outerloop_hpc.target.git import GitRefused, answer, environment, started, stop, trusting
+from outerloop_hpc.target.git import GitRefused, answer, environment, require_modern, started, stop, trusting
 from outerloop_hpc.target.tree import FILE, PROGRAM, Change, Entry, is_object_id, parse_changes, parse_entries
 
 _METADATA = ("HEAD", "config", "objects", "refs", "packed-refs", "info", "shallow")
@@ -48,6 +48,7 @@ class Repository:
     """
 
     def __init__(self, folder: Path, *, timeout_s: float = 600.0) -> None:
+        require_modern()
         self.folder = folder.absolute()
         self.git_dir = _git_dir(self.folder)
         self._timeout_s = timeout_s
@@ -98,7 +99,7 @@ class Repository:
             raise UsageError(f"{path!a} {what} at commit {commit[:12]} of {self.folder}")
         size = int(self._line("cat-file", "-s", found[0].object_id))
         if size > limit:
-            raise UsageError(f"{path} at commit {commit[:12]} has {size} bytes, at most {limit} are read")
+            raise UsageError(f"{path!a} at commit {commit[:12]} has {size} bytes, at most {limit} are read")
         return self._bytes("cat-file", "blob", found[0].object_id)
 
     def _look_up(self, commit: str, path: str) -> tuple[Entry, ...]:
@@ -199,6 +200,7 @@ class BlobStream:
 
 def create_bare(folder: Path, branch: str) -> Repository:
     """Make an empty bare repository, without the hooks and samples of a template."""
+    require_modern()
     arguments = ("init", "--quiet", "--bare", "--template=", f"--initial-branch={branch}", str(folder))
     answer(folder.parent, arguments, environment(folder), 60.0, b"")
     return Repository(folder)
@@ -208,8 +210,8 @@ def _git_dir(folder: Path) -> Path:
     for candidate in (folder / ".git", folder):
         if candidate.name == ".git" and candidate.is_symlink():
             raise UsageError(f"{candidate} is a symbolic link; git metadata must be real files here")
-        if candidate.is_file():
-            return candidate
+        if candidate.name == ".git" and candidate.is_file():
+            return candidate  # a linked worktree's pointer, which git follows
         if (candidate / "HEAD").is_file() and (candidate / "objects").is_dir():
             for name in _METADATA:
                 if (candidate / name).is_symlink():

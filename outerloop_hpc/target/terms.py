@@ -22,7 +22,16 @@ from pydantic import (
 from outerloop_hpc.errors import UsageError
 from outerloop_hpc.target.scope import Scope, declared
 
-_MANAGED = re.compile(r"HOME|PATH|TMPDIR|LANG|VIRTUAL_ENV|PYTHON.*|(UV|APPTAINER|APPTAINERENV|LD|DYLD|GIT)_.*")
+_MANAGED = re.compile(
+    r"HOME|PATH|TMPDIR|LANG|VIRTUAL_ENV|PYTHON.*"
+    r"|(UV|APPTAINER|APPTAINERENV|SINGULARITY|SINGULARITYENV|SLURM|OUTERLOOP|LD|DYLD|GIT)_.*"
+)
+
+
+def _no_folder(name: str) -> str:
+    if not name.strip("."):
+        raise ValueError("must hold more than dots, since it becomes a file name")
+    return name
 
 
 def _unmanaged(name: str) -> str:
@@ -48,7 +57,7 @@ def _tuple(value: object) -> object:
 
 RepositoryPath = Annotated[str, AfterValidator(declared)]
 Paths = Annotated[tuple[RepositoryPath, ...], BeforeValidator(_tuple)]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$"), AfterValidator(_no_folder)]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 SeedVariable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$"), AfterValidator(_unmanaged)]
 Floor = Annotated[float, Field(ge=0)]

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from outerloop_hpc import effects
-from outerloop_hpc.errors import OuterloopError, TryLater, UsageError
+from outerloop_hpc.errors import ConfigError, OuterloopError, TryLater, UsageError
 from outerloop_hpc.target.export import export
+from outerloop_hpc.target.git import require_modern
 from outerloop_hpc.target.repository import Repository
 from outerloop_hpc.target.tree import FILE, PROGRAM, SYMLINK, Change
 from tests.local.scratch import commit, git, marker_command, new_source
@@ -214,6 +215,7 @@ def test_a_git_that_hangs_is_ended_and_said_so(source: Path, tmp_path: Path, mon
 
 def test_every_git_passes_the_effects_seam(source: Path) -> None:
     head = commit(source)
+    repository = Repository(source)
     seen: list[tuple[str, str]] = []
 
     def around(what: str, subject: str, action: Callable[[], object]) -> object:
@@ -222,7 +224,7 @@ def test_every_git_passes_the_effects_seam(source: Path) -> None:
 
     effects.install(around)
     try:
-        Repository(source).tree(head)
+        repository.tree(head)
     finally:
         effects.install(None)
     assert seen == [("command", "git")]
@@ -232,3 +234,16 @@ def test_a_refusal_carries_gits_own_words(source: Path) -> None:
     commit(source)
     with pytest.raises(OuterloopError, match=r"git rev-parse ended with status 128: fatal: "):
         Repository(source).tree("0" * 40)
+
+
+def test_a_git_that_would_ignore_the_hardening_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tmp_path / "git"
+    old.write_text("#!/bin/sh\necho git version 2.18.4\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    require_modern.cache_clear()
+    try:
+        with pytest.raises(ConfigError, match=r"'git version 2\.18\.4' cannot be used: 2\.31 or newer"):
+            Repository(tmp_path)
+    finally:
+        require_modern.cache_clear()
