@@ -33,7 +33,7 @@ class Apptainer:
     name: str = "apptainer"
     cuts_network: bool = True
     no_eval: bool = True
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def command(self, argv: Sequence[str], sandbox: Sandbox) -> Prepared:
         """Build the command line.

@@ -42,7 +42,7 @@ class Bubblewrap:
     program: str
     tools: tuple[Path, ...] = ()
     cuts_network: bool = True
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     name: str = "bubblewrap"
 
     def command(self, argv: Sequence[str], sandbox: Sandbox) -> Prepared:

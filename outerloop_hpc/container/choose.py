@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from outerloop_hpc.container.apptainer import Apptainer
@@ -120,7 +120,7 @@ class _Maker:
     program: str
     image: Path | None
     tools: tuple[Path, ...]
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = field(repr=False)
 
     def make(self, environ: Mapping[str, str], ability: _Ability) -> Runtime:
         if self.name == "bubblewrap":

@@ -54,7 +54,7 @@ class Sandbox:
     binds: tuple[Bind, ...]
     workdir: PurePosixPath
     scratch: Path
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     network: bool = False
     gpus: bool = False
 
@@ -72,7 +72,7 @@ class Prepared:
     """
 
     argv: tuple[str, ...]
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)  # values must not reach a log by way of a traceback
     cwd: Path
     network: Network
     notes: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ class Uncontained:
     """
 
     consent: bool
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     name: str = "none"
 
     def __post_init__(self) -> None:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
 
 class Tail:
-    """The last ``cap`` bytes of a stream, and how many there were in all."""
+    """The last ``cap`` bytes of a stream, and how many there were in all; holds at most twice as many."""
 
     def __init__(self, cap: int) -> None:
         self._cap = cap
-        self._chunks: deque[bytes] = deque()
-        self._kept = 0
+        self._kept = bytearray()
         self.total = 0
 
     def add(self, chunk: bytes) -> None:
         """Take the next bytes of the stream."""
         self.total += len(chunk)
-        self._chunks.append(chunk)
-        self._kept += len(chunk)
-        while self._kept - len(self._chunks[0]) >= self._cap:
-            self._kept -= len(self._chunks.popleft())
+        self._kept += chunk
+        if len(self._kept) > 2 * self._cap:
+            del self._kept[: len(self._kept) - self._cap]
 
     @property
     def cut(self) -> bool:
@@ -32,8 +29,7 @@ class Tail:
 
     def value(self) -> bytes:
         """Return the bytes that were kept, at most ``cap``."""
-        joined = b"".join(self._chunks)
-        return joined[-self._cap :] if len(joined) > self._cap else joined
+        return bytes(self._kept[max(0, len(self._kept) - self._cap) :])
 
 
 class CappedLog:

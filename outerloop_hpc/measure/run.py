@@ -158,7 +158,7 @@ class Measurement(Value):
         exit_status: None when it did not start, was ended by us or by a signal.
         exit_signal: name of the signal that ended it.
         seconds: wall time, container start included. cpu_user_s, cpu_system_s: of all its processes.
-        max_rss_kib: of its largest process.
+        max_rss_kib: of its largest process, the container runtime's own included (apptainer has about 40 MiB).
         output_bytes: stdout and stderr. output_cut: whether only the end of stdout was kept.
         network: ``off``, ``on`` (asked for) or ``host`` (could not be switched off).
     """
@@ -201,6 +201,7 @@ def measure(
     clock: Clock,
     stop: Callable[[], bool] = lambda: False,
     run: RunChild = run_child,
+    oom_count: Callable[[], int | None] = oom_kills,
 ) -> Measurement:
     """Run the benchmark once.
 
@@ -210,6 +211,7 @@ def measure(
         clock: wall time and limits.
         stop: asked about five times a second; True ends it early as ``interrupted``.
         run: runs the command.
+        oom_count: processes of this job that the kernel has killed for memory so far; None when it does not say.
 
     Raises:
         ConfigError: the command or the sandbox cannot be meant. Whatever happens after that is a Measurement.
@@ -219,11 +221,11 @@ def measure(
     if not request.checkout.is_dir():
         raise UsageError(f"{request.checkout}: there is no checkout to measure in; make it first (git archive)")
     launch = enclosure.command(argv, environment(request), request.checkout)
-    kills_before = oom_kills()
+    kills_before = oom_count()
     ended = run(
         launch.argv, env=launch.env, cwd=launch.cwd, limits=request.limits, log=request.log, clock=clock, stop=stop
     )
-    killed = (oom_kills() or 0) - (kills_before or 0)
+    killed = (oom_count() or 0) - (kills_before or 0)
     judged = _judge(request, enclosure, ended, killed)
     return _measurement(request, argv, enclosure, launch, ended, judged)
 
