@@ -29,14 +29,11 @@ OWNED_OPTIONS: Final = frozenset(
         "error",
         "exclude",
         "gid",
-        "gpus",
-        "gpus-per-node",
         "help",
         "hold",
         "input",
         "job-name",
         "kill-on-invalid-dep",
-        "mem",
         "no-kill",
         "no-requeue",
         "nodes",
@@ -84,9 +81,11 @@ def _line(value: str) -> str:
 
 
 def _state_folder(value: Path) -> Path:
-    _line(str(value))
+    text = _line(str(value))
     if not value.is_absolute():
         raise ValueError("must be an absolute path")
+    if "\\" in text or any(tag in text for tag in ("%j", "%t", "%A", "%a")):
+        raise ValueError("must hold no backslash and none of %j %t %A %a: Slurm and submitit replace them in log names")
     return value
 
 

@@ -321,7 +321,9 @@ def test_owned_options_are_refused_also_when_abbreviated(option: str) -> None:
     assert refused_option(option[:-1])
 
 
-@pytest.mark.parametrize("option", ["nice", "mail-user", "mail-type", "comment", "gres", "reservation", "mem-per-cpu"])
+@pytest.mark.parametrize(
+    "option", ["nice", "mail-user", "mail-type", "comment", "gres", "reservation", "mem-per-cpu", "mem", "gpus"]
+)
 def test_other_options_are_the_sites_own(option: str) -> None:
     assert refused_option(option) is None
 
