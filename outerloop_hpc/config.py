@@ -29,14 +29,11 @@ OWNED_OPTIONS: Final = frozenset(
         "error",
         "exclude",
         "gid",
-        "gpus",
-        "gpus-per-node",
         "help",
         "hold",
         "input",
         "job-name",
         "kill-on-invalid-dep",
-        "mem",
         "no-kill",
         "no-requeue",
         "nodes",
@@ -65,8 +62,10 @@ Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
 Text = Annotated[str, Strict()]
 Flag = Annotated[bool, Strict()]
-#: A path in a file is relative to that file; ``configsources`` resolves it before it gets here.
+#: A path in a file is relative to that file and may name variables; ``configsources`` resolves it before it gets here.
 PathText = Annotated[str, Strict(), "path"]
+#: A path that means something on the node of a job only; its ``$NAME`` is read there.
+NodePathText = Annotated[str, Strict(), "path", "node"]
 #: A program: a path when it has a slash, else a name that PATH knows.
 ProgramText = Annotated[str, Strict(), "path", "program"]
 
@@ -78,6 +77,15 @@ Amount = Annotated[Number, Field(ge=0, allow_inf_nan=False)]
 def _line(value: str) -> str:
     if any(not character.isprintable() for character in value):
         raise ValueError("must be one line of printable characters")
+    return value
+
+
+def _state_folder(value: Path) -> Path:
+    text = _line(str(value))
+    if not value.is_absolute():
+        raise ValueError("must be an absolute path")
+    if "\\" in text or any(tag in text for tag in ("%j", "%t", "%A", "%a")):
+        raise ValueError("must hold no backslash and none of %j %t %A %a: Slurm and submitit replace them in log names")
     return value
 
 
@@ -99,7 +107,7 @@ class State(Section):
         min_free_gb: below it nothing new is launched (10^9 bytes).
     """
 
-    root: Annotated[Path, "path"]
+    root: Annotated[Path, "path", AfterValidator(_state_folder)]
     min_free_gb: Amount = 1.0
 
 
@@ -214,7 +222,7 @@ class Container(Section):
 
     runtime: Literal["auto", "apptainer", "singularity", "bubblewrap", "none"] = "auto"
     uncontained: Flag = False
-    scratch: Annotated[PathText, AfterValidator(_line)] = ""
+    scratch: Annotated[NodePathText, AfterValidator(_line)] = ""
 
 
 class Bench(Section):

@@ -15,6 +15,7 @@ from outerloop_hpc.config import Section, Settings, Target
 
 _SECRET: Final = re.compile(r"token|password|passwd|secret|api_?key|credential", re.IGNORECASE)
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[A-Za-z0-9_.-]+@?[A-Za-z0-9_.-]*:(?!\\)")
+_VARIABLE: Final = re.compile(r"\$(?:\$|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|\{(?P<braced>[A-Za-z_][A-Za-z0-9_]*)\})")
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _FALSE: Final = frozenset({"0", "false", "no", "off"})
 
@@ -96,22 +97,55 @@ def misspelt(rest: str) -> str | None:
     return None
 
 
-def is_path(key: Sequence[str], value: object) -> bool:
-    """Whether this key's value is a path that is relative to where it is written; a bare program name is not."""
+def resolved(key: Sequence[str], value: object, base: Path, environ: Mapping[str, str]) -> object:
+    """Make a path value absolute: variables and ``~`` are read here, the rest is relative to the folder of its file.
+
+    URLs, bare program names, and every value that is not a path stay as they are.
+
+    Raises:
+        ValueError: a variable or a user is not known here; the text is for people.
+    """
     info = field_of(key)
-    if info is None or "path" not in info.metadata:
-        return False
-    return "program" not in info.metadata or "/" in str(value)
-
-
-def absolute(value: object, base: Path, environ: Mapping[str, str]) -> object:
-    """Resolve a path value against the folder of its file. URLs and ``$NAME/…`` stay."""
-    if not isinstance(value, str) or not value or value.startswith("$") or _URL.match(value):
+    if info is None or "path" not in info.metadata or not isinstance(value, str) or not value:
         return value
-    if value == "~" or value.startswith("~/"):
+    if "program" in info.metadata and "/" not in value:
+        return value
+    if "node" in info.metadata and value.startswith("$"):
+        return value
+    return absolute(value if "node" in info.metadata else expanded(value, environ), base, environ)
+
+
+def expanded(value: str, environ: Mapping[str, str]) -> str:
+    """Read ``$NAME`` and ``${NAME}``, so that one site file can say ``/scratch/$USER``; ``$$`` is a dollar sign."""
+
+    def read(match: re.Match[str]) -> str:
+        name = match["name"] or match["braced"]
+        if name is None:
+            return "$"
+        if not environ.get(name):
+            raise ValueError(f"${name} is not set here")
+        return environ[name]
+
+    return _VARIABLE.sub(read, value)
+
+
+def absolute(value: str, base: Path, environ: Mapping[str, str]) -> str:
+    """Resolve ``~`` and a relative path; URLs stay.
+
+    Raises:
+        ValueError: ``~name`` of an unknown user.
+    """
+    if _URL.match(value):
+        return value
+    if value.startswith("~"):
         home = environ.get("HOME")
-        return f"{home}{value[1:]}" if home else str(Path(value).expanduser())
-    return str(base / value) if not value.startswith("/") else value
+        if home and (value == "~" or value.startswith("~/")):
+            return f"{home}{value[1:]}"
+        try:
+            return str(Path(value).expanduser())
+        except RuntimeError:
+            raise ValueError(f"there is no home folder for {value.partition('/')[0]!r}") from None
+    return value if value.startswith("/") else str(base / value)
 
 
 def parsed(key: Sequence[str], text: str) -> object:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from outerloop_hpc.config import Settings
-from outerloop_hpc.configkeys import SECTIONS, absolute, is_path, misspelt, parsed, unknown
+from outerloop_hpc.configkeys import SECTIONS, misspelt, parsed, resolved, unknown
 from outerloop_hpc.errors import ConfigError
 
 APP: Final = "outerloop-hpc"
@@ -28,7 +28,6 @@ PREFIX: Final = "OUTERLOOP_"
 CONFIG_VARIABLE: Final = "OUTERLOOP_CONFIG"
 BUILT_IN: Final = "built-in"
 COMMAND_LINE: Final = "command line"
-_LARGEST_SECRET: Final = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,10 @@ def load(
     origins: dict[str, str] = {}
     for layer in layers:
         for key, value, origin in layer.values:
-            _put(merged, key, absolute(value, layer.base, environ) if is_path(key, value) else value, origin)
+            try:
+                _put(merged, key, resolved(key, value, layer.base, _with_user(environ)))
+            except ValueError as error:
+                raise ConfigError(f"{origin}: {'.'.join(key)}: {error}") from None
             origins[".".join(key)] = origin
     try:
         settings = Settings.model_validate(merged)
@@ -113,50 +115,37 @@ def as_rows(loaded: Loaded) -> tuple[Row, ...]:
     return tuple(Row(".".join(key), value, loaded.origin(".".join(key))) for key, value in _flat((), values))
 
 
-def read_secret(path: Path) -> str:
-    """Read a secret from its file. Settings name such files; they never hold the secret.
-
-    Raises:
-        ConfigError: not a regular file, not ours, readable by group or world, empty, or not readable.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise ConfigError(f"{path}: the secret cannot be read: {error.strerror}") from None
-    try:
-        # Checked on what was opened, not on the name: the name may lead elsewhere a moment later.
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ConfigError(f"{path}: a secret must be a regular file")
-        if status.st_mode & 0o077:
-            raise ConfigError(f"{path}: others can read this secret; run `chmod 600 {path}` and consider it leaked")
-        if status.st_uid not in {os.geteuid(), 0}:
-            raise ConfigError(f"{path}: this secret belongs to another user (uid {status.st_uid})")
-        text = os.read(descriptor, _LARGEST_SECRET).decode("utf-8", errors="replace").strip()
-    finally:
-        os.close(descriptor)
-    if not text:
-        raise ConfigError(f"{path}: the secret is empty")
-    return text
-
-
 def _files(cwd: Path, environ: Mapping[str, str], config: Path | None, site: Path) -> Iterator[Path]:
-    if site.is_file():
-        yield site
     user = _home_folder(environ, "XDG_CONFIG_HOME", ".config") / APP / "config.toml"
-    if user.is_file():
-        yield user
+    for path in (site, user):
+        try:
+            if path.is_file():
+                yield path
+        except OSError as error:
+            # To go on without would be to run with other settings than the person wrote.
+            raise ConfigError(f"{path}: cannot be looked at: {error.strerror}") from None
     named = config or (Path(environ[CONFIG_VARIABLE]) if environ.get(CONFIG_VARIABLE) else None)
-    if named is not None:
-        path = cwd / named.expanduser()
-        if not path.is_file():
-            raise ConfigError(f"{path}: named by {'--config' if config else CONFIG_VARIABLE} and not there")
-        yield path
+    if named is None:
+        yield from _searched(cwd)
         return
+    path = cwd / named.expanduser()
+    try:
+        path.stat()
+    except OSError as error:
+        by = "--config" if config else CONFIG_VARIABLE
+        raise ConfigError(f"{path}: named by {by} and cannot be read: {error.strerror}") from None
+    yield path
+
+
+def _searched(cwd: Path) -> Iterator[Path]:
     for folder in (cwd, *cwd.parents):
         path = folder / PROJECT_FILE
-        if path.is_file():
-            if path.stat().st_mode & stat.S_IWOTH:
+        try:
+            status = path.stat()
+        except OSError:  # not there, or above what we may see
+            continue
+        if stat.S_ISREG(status.st_mode):
+            if status.st_mode & stat.S_IWOTH:
                 raise ConfigError(f"{path}: anybody can write this file, and it names what is run; chmod o-w it")
             yield path
             return
@@ -168,6 +157,11 @@ def _home_folder(environ: Mapping[str, str], variable: str, default: str) -> Pat
         return Path(named)
     home = environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir  # cron may not set it
     return Path(home) / default
+
+
+def _with_user(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Cron sets no USER, and a site's ``/scratch/$USER`` must mean the same there."""
+    return environ if environ.get("USER") else {**environ, "USER": pwd.getpwuid(os.getuid()).pw_name}
 
 
 def _state_root(environ: Mapping[str, str]) -> str:
@@ -247,12 +241,12 @@ def _flat(prefix: tuple[str, ...], values: Mapping[str, object]) -> Iterator[tup
             yield (*prefix, name), value
 
 
-def _put(merged: dict[str, Any], key: tuple[str, ...], value: object, origin: str) -> None:
+def _put(merged: dict[str, Any], key: tuple[str, ...], value: object) -> None:
     place = merged
     for part in key[:-1]:
         inner = place.setdefault(part, {})
         if not isinstance(inner, dict):
-            raise ConfigError(f"{origin}: {'.'.join(key)}: {part!r} is a value and cannot have keys")
+            raise ValueError(f"{part!r} is a value in another file and cannot have keys")  # noqa: TRY004 - for people
         place = inner
     place[key[-1]] = value
 

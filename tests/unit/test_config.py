@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outerloop_hpc.config import NAMED_OPTIONS, OWNED_OPTIONS, Settings, State, refused_option
-from outerloop_hpc.configkeys import SECTIONS, absolute
-from outerloop_hpc.configsources import BUILT_IN, COMMAND_LINE, Loaded, as_rows, load, read_secret
+from outerloop_hpc.configkeys import SECTIONS, resolved
+from outerloop_hpc.configsecret import read_secret
+from outerloop_hpc.configsources import BUILT_IN, COMMAND_LINE, Loaded, as_rows, load
 from outerloop_hpc.errors import ConfigError
 
 pytestmark = pytest.mark.unit
@@ -112,6 +113,40 @@ def test_paths_are_relative_to_the_file_that_says_them(place: Place) -> None:
     assert place.load(OUTERLOOP_STATE__ROOT="here").settings.state.root == place.cwd / "here"
 
 
+def test_one_site_file_can_name_a_folder_for_each_user(place: Place) -> None:
+    place.write('[state]\nroot = "/scratch/${USER}/$GROUP/a$$b"\n', place.site)
+    assert place.load(USER="ann", GROUP="g").settings.state.root == Path("/scratch/ann/g/a$b")
+    with pytest.raises(ConfigError, match=r"config\.toml: state\.root: \$GROUP is not set here"):
+        place.load(USER="ann")
+
+
+def test_user_is_known_under_cron_too(place: Place) -> None:
+    place.write('[state]\nroot = "/scratch/$USER"\n', place.site)
+    root = place.load().settings.state.root
+    assert root.parent == Path("/scratch")
+    assert "$" not in root.name
+
+
+def test_a_home_of_nobody_is_a_mistake_with_its_origin(place: Place) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^OUTERLOOP_STATE__ROOT: state\.root: there is no home folder for '~no-such"
+    ):
+        place.load(OUTERLOOP_STATE__ROOT="~no-such-user/x")
+
+
+def test_a_file_that_cannot_be_looked_at_is_not_passed_over(place: Place) -> None:
+    with pytest.raises(ConfigError, match=r"config\.toml: cannot be looked at: File name too long"):
+        place.load(XDG_CONFIG_HOME="/" + "x" * 300)
+
+
+def test_a_key_below_what_another_file_calls_a_value(place: Place) -> None:
+    place.write("[slurm]\noptions = 3\n", place.site)
+    with pytest.raises(
+        ConfigError, match=r"OUTERLOOP_SLURM__OPTIONS__NICE: slurm\.options\.nice: 'options' is a value"
+    ):
+        place.load(OUTERLOOP_SLURM__OPTIONS__NICE="3")
+
+
 def test_a_bare_python_stays_a_name(place: Place) -> None:
     place.write('[slurm]\npython = "python3.12"\n')
     assert place.load().settings.slurm.python == "python3.12"
@@ -123,7 +158,7 @@ def test_the_named_project_file_stops_the_search(place: Place, tmp_path: Path) -
     third = place.write('[slurm]\naccount = "flag"\n', tmp_path / "third.toml")
     assert place.load(OUTERLOOP_CONFIG=str(other)).settings.slurm.account == "named"
     assert place.load(OUTERLOOP_CONFIG=str(other), config=third).settings.slurm.account == "flag"
-    with pytest.raises(ConfigError, match=r"missing\.toml: named by OUTERLOOP_CONFIG and not there"):
+    with pytest.raises(ConfigError, match=r"missing\.toml: named by OUTERLOOP_CONFIG and cannot be read: No such"):
         place.load(OUTERLOOP_CONFIG="missing.toml")
 
 
@@ -164,6 +199,9 @@ def test_without_home_under_cron_the_account_database_answers(place: Place) -> N
         ('[slurm]\naccount = "a b"', "slurm.account: String should match pattern"),
         ('[slurm]\naccount = "--uid=0"', "slurm.account: String should match pattern"),
         ('[slurm]\naccount = "a\\n"', "slurm.account: String should match pattern"),
+        ('[state]\nroot = "/x\\u0000y"', "state.root: must be one line of printable characters"),
+        ('[state]\nroot = "https://x/y"', "state.root: must be an absolute path"),
+        ("[state]\nroot = 3", "state.root: Input is not a valid path"),
         ('[slurm]\npython = "/x\\n/y"', "slurm.python: must be one line of printable characters"),
         ('[slurm.options]\nsignal = "USR1@10"', "slurm.options: 'signal' cannot be set here"),
         ('[slurm.options]\n"--nice" = 1', "slurm.options: '--nice' is not a long sbatch option"),
@@ -283,7 +321,9 @@ def test_owned_options_are_refused_also_when_abbreviated(option: str) -> None:
     assert refused_option(option[:-1])
 
 
-@pytest.mark.parametrize("option", ["nice", "mail-user", "mail-type", "comment", "gres", "reservation", "mem-per-cpu"])
+@pytest.mark.parametrize(
+    "option", ["nice", "mail-user", "mail-type", "comment", "gres", "reservation", "mem-per-cpu", "mem", "gpus"]
+)
 def test_other_options_are_the_sites_own(option: str) -> None:
     assert refused_option(option) is None
 
@@ -332,5 +372,10 @@ def test_what_is_no_secret_file_is_refused(tmp_path: Path) -> None:
 
 
 @given(st.text(min_size=1, max_size=30))
-def test_resolving_any_path_text_is_total(text: str) -> None:
-    assert isinstance(absolute(text, Path("/base"), {"HOME": "/home/u"}), str)
+def test_resolving_any_path_text_ends_in_a_path_or_a_reason(text: str) -> None:
+    for key in (("state", "root"), ("targets", "a", "repository"), ("container", "scratch"), ("slurm", "python")):
+        try:
+            found = resolved(key, text, Path("/base"), {"HOME": "/home/u", "A": "/a"})
+        except ValueError:
+            continue
+        assert isinstance(found, str)
