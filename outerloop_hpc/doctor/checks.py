@@ -18,7 +18,7 @@ from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.errors import OuterloopError
 from outerloop_hpc.process import Runner, scrubbed
 
-_OLDEST_GIT = (2, 25)
+_OLDEST_GIT = (2, 31)
 _SKEW_S = 5.0
 _TIMEOUT_S = 20.0
 
@@ -124,7 +124,7 @@ class Doctor:
             yield Finding("git", Level.FAIL, finished.complaint(), "install git or load its module")
             return
         new = (int(match[1]), int(match[2])) >= _OLDEST_GIT
-        advice = "" if new else "git 2.25 or newer is needed"
+        advice = "" if new else "git 2.31 or newer is needed"
         yield Finding("git", Level.OK if new else Level.FAIL, finished.stdout.strip(), advice)
 
     def _scheduler(self) -> Iterator[Finding]:
