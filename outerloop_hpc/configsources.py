@@ -38,11 +38,13 @@ class Loaded:
         settings: the merged settings.
         origins: dotted key to the file, variable or ``command line`` that set it; keys not in it are built-in.
         files: the configuration files that were read, weakest first.
+        project: the project file among them; jobs that come back for a run read the same one.
     """
 
     settings: Settings
     origins: Mapping[str, str]
     files: tuple[Path, ...]
+    project: Path | None = None
 
     def origin(self, key: str) -> str:
         """Say where a dotted key came from."""
@@ -95,7 +97,8 @@ def load(
         settings = Settings.model_validate(merged)
     except ValidationError as error:
         raise ConfigError(_explained(error, origins)) from None
-    return Loaded(settings, origins, files)
+    weaker = {site, _user_file(environ)}
+    return Loaded(settings, origins, files, next((path for path in files if path not in weaker), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +119,7 @@ def as_rows(loaded: Loaded) -> tuple[Row, ...]:
 
 
 def _files(cwd: Path, environ: Mapping[str, str], config: Path | None, site: Path) -> Iterator[Path]:
-    user = _home_folder(environ, "XDG_CONFIG_HOME", ".config") / APP / "config.toml"
-    for path in (site, user):
+    for path in (site, _user_file(environ)):
         try:
             if path.is_file():
                 yield path
@@ -135,6 +137,10 @@ def _files(cwd: Path, environ: Mapping[str, str], config: Path | None, site: Pat
         by = "--config" if config else CONFIG_VARIABLE
         raise ConfigError(f"{path}: named by {by} and cannot be read: {error.strerror}") from None
     yield path
+
+
+def _user_file(environ: Mapping[str, str]) -> Path:
+    return _home_folder(environ, "XDG_CONFIG_HOME", ".config") / APP / "config.toml"
 
 
 def _searched(cwd: Path) -> Iterator[Path]:
