@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from outerloop_hpc import fsio
-from outerloop_hpc.benchmark import history
+from outerloop_hpc.benchmark import history, results
 from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, Containment, Earlier, default_seeds, dump
 from outerloop_hpc.clock import Clock
 from outerloop_hpc.config import Settings
@@ -189,7 +189,7 @@ class BenchmarkLane:
             )
 
     def _earlier(self, seen: Sighted, benchmark: Benchmark) -> Earlier | None:
-        found = history.previous(history.points(self.layout, seen.target, benchmark.name), seen.commit)
+        found = history.previous(results.points(self.layout, seen.target, benchmark.name), seen.commit)
         return None if found is None else Earlier(run=found.run, commit=found.commit, values=found.values())
 
     def _image(self, target: str) -> Image:

@@ -100,7 +100,7 @@ def ledger(context: typer.Context, target: TargetName, *, out: Out) -> None:
 
     Example: outerloop-hpc bench ledger iris
     """
-    from outerloop_hpc.benchmark.history import refresh_ledger  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.results import refresh_ledger  # noqa: PLC0415 - heavy
     from outerloop_hpc.cli.points import LEDGER_COLUMNS, ledger_rows  # noqa: PLC0415 - as above
 
     out.offer(LEDGER_COLUMNS)
@@ -111,7 +111,8 @@ def ledger(context: typer.Context, target: TargetName, *, out: Out) -> None:
 
 
 def _pairs(here: Session, old: str, new: str, target: str, benchmark: str) -> list[tuple[Point, Point]]:
-    from outerloop_hpc.benchmark.history import benchmarks, pick, points  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.history import pick  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.results import benchmarks, points  # noqa: PLC0415 - as above
     from outerloop_hpc.cli.points import only_target  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
 

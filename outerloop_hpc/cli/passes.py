@@ -118,7 +118,7 @@ def say_how_it_went(result: PassResult, *, quiet: bool = False) -> Exit:
 
 def _refresh_ledgers(here: Session, result: PassResult) -> None:
     """Render the ledgers of targets whose runs ended in this pass; a target that cannot be is a fault of its own."""
-    from outerloop_hpc.benchmark.history import refresh_ledger  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.results import refresh_ledger  # noqa: PLC0415 - heavy
     from outerloop_hpc.engine.layout import parse_run_id  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import OuterloopError  # noqa: PLC0415 - as above
 
