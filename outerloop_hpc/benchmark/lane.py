@@ -57,8 +57,10 @@ class BenchmarkLane:
 
     name = KIND
 
-    def __init__(self, settings: Settings, layout: Layout, clock: Clock) -> None:
+    def __init__(self, settings: Settings, layout: Layout, clock: Clock, *, mirrors: Path, cache: Path) -> None:
+        """Set the lane up; a dry run gives other ``mirrors``, since looking at a target updates its mirror."""
         self.settings, self.layout, self.clock = settings, layout, clock
+        self.mirrors, self.cache = mirrors, cache
 
     def orders(self) -> Iterator[Order | Trouble]:
         """Yield one order per benchmark; a target that cannot be read yields why, and the next is served."""
@@ -79,8 +81,8 @@ class BenchmarkLane:
             TryLater: the repository does not answer.
         """
         settings = self._target(name)
-        mirror = Mirror(self.layout.mirrors / f"{name}.git", clock=self.clock)
-        fsio.make_folder(self.layout.mirrors)
+        mirror = Mirror(self.mirrors / f"{name}.git", clock=self.clock)
+        fsio.make_folder(self.mirrors)
         head = mirror.sync(settings.repository, settings.branch)
         at = mirror.resolve(commit) if commit else head
 
@@ -196,7 +198,7 @@ class BenchmarkLane:
         path = self._target(target).image
         if not path:
             return Image()
-        found = identify(Path(path), cache=self.layout.root / "images")
+        found = identify(Path(path), cache=self.cache / "images")
         return Image(path=str(found.path), sha256=found.sha256)
 
     def _target(self, name: str) -> TargetSettings:

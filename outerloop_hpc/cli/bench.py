@@ -42,11 +42,12 @@ def run(
     from outerloop_hpc.engine import runs  # noqa: PLC0415 - as above
 
     here = session(context)
-    seen = here.lane.look(target, commit)
-    specs = [
-        here.lane.spec(seen, one, cause=f"asked for at {seen.commit[:12]}", seeds=_seeds(seeds))
-        for one in here.lane.wanted(seen, benchmark or ())
-    ]
+    with here.lane(dry_run=dry_run) as lane:
+        seen = lane.look(target, commit)
+        specs = [
+            lane.spec(seen, one, cause=f"asked for at {seen.commit[:12]}", seeds=_seeds(seeds))
+            for one in lane.wanted(seen, benchmark or ())
+        ]
     if dry_run:
         for spec in specs:
             talk(f"would measure {spec.work['benchmark']} at {spec.commit} with seeds {spec.work['seeds']}")

@@ -72,9 +72,8 @@ def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool,
         Column("needs", "what would have to be seen for another decision", shown=False, cut=True),
     )
     out.offer(columns)
-    lanes = (here.lane,) if launch else ()
-    with polite_lock(here.layout, wanted=not dry_run):
-        result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=lanes).run()
+    with polite_lock(here.layout, wanted=not dry_run), here.lane(dry_run=dry_run) as lane:
+        result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=(lane,) if launch else ()).run()
         if not dry_run:
             _refresh_ledgers(here, result)
     rows = [
