@@ -16,7 +16,8 @@ from outerloop_hpc.config import Settings
 from outerloop_hpc.container.choose import choose
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.errors import OuterloopError
-from outerloop_hpc.process import Runner, scrubbed
+from outerloop_hpc.process import Runner
+from outerloop_hpc.slurm.environment import query_environment
 
 _OLDEST_GIT = (2, 31)
 _SKEW_S = 5.0
@@ -131,7 +132,7 @@ class Doctor:
         if self.compute == "local":
             yield Finding("scheduler", Level.OK, "jobs run on this machine (no Slurm); set [compute] kind to change")
             return
-        env = {**scrubbed(self.environ), "LC_ALL": "C"}
+        env = query_environment(self.environ)
         for program, argv in (
             ("sbatch", ["sbatch", "--version"]),
             ("squeue", ["squeue", "-h", "-u", "root", "-o", "%i"]),
