@@ -15,7 +15,7 @@ from typing import Any
 
 from outerloop_hpc import fsio
 from outerloop_hpc.slurm import localjobs
-from outerloop_hpc.slurm.local import process_id, this_process
+from outerloop_hpc.slurm.processes import process_id, this_process
 
 _POLL_S = 0.05
 _KILL_AFTER_S = 10.0
