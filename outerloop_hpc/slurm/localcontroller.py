@@ -67,7 +67,7 @@ class _Controller:
         self.cancelled = True
 
     def _say(self, event: str, **fields: Any) -> None:
-        with open(self.path, "ab", buffering=0) as file:  # noqa: PTH123 - unbuffered append, one write a line
+        with open(fsio.content(self.path), "ab", buffering=0) as file:  # noqa: PTH123 - unbuffered append, one write a line
             file.write(localjobs.event_line(event, time.time(), fields).encode())
 
     def _start(self, index: int, job_id: str) -> None:
