@@ -14,7 +14,7 @@ from pathlib import Path
 from outerloop_hpc import __version__
 from outerloop_hpc.benchmark.plan import BenchmarkKind
 from outerloop_hpc.clock import SystemClock
-from outerloop_hpc.config import Settings
+from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.engine.carry import Hands
 from outerloop_hpc.engine.events import Author
 from outerloop_hpc.engine.kind import Kind
