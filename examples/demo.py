@@ -25,7 +25,7 @@ IRIS, BETTER = CHECKOUT / "examples" / "iris", CHECKOUT / "examples" / "improvem
 MARK = ".outerloop-demo"
 SEEDS = 5
 #: Longest wait for one array, in seconds; on a cluster the jobs may have to queue.
-PATIENCE = {"local": "150", "slurm": "1800"}
+PATIENCE = {"local": "300", "slurm": "1800"}
 
 
 class DemoError(Exception):
@@ -159,6 +159,9 @@ def set_up(demo: Demo) -> None:
     text = path.read_text(encoding="utf-8").replace('kind = "auto" ', f'kind = "{demo.compute}"', 1)
     if demo.image:
         text += f'image = "{Path(demo.image).absolute()}"\n'
+    if demo.uncontained:
+        # Without this a bubblewrap that is installed and does not work here would be chosen all the same.
+        text = text.replace("uncontained = true", 'uncontained = true\nruntime = "none"', 1)
     path.write_text(text, encoding="utf-8")
     where = "this machine" if demo.compute == "local" else "the Slurm cluster"
     say(f'In outerloop.toml now: [compute] kind = "{demo.compute}", jobs run on {where}.')

@@ -206,7 +206,7 @@ def _tries(planner: _Planner) -> None:
 
 
 def _or_given_up(ruling: Ruling, why: str | None) -> Ruling:
-    """End a try that the table cannot rule on once a person has answered; without this a resume would change nothing."""
+    """End a try that the table cannot rule on, once a person has answered what was asked about it."""
     if ruling.verdict != "ask" or why is None:
         return ruling
     return replace(ruling, rule="person.gave-up", verdict="ended", outcome="lost", reason=why, needs="")

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import outerloop_hpc
-from outerloop_hpc.slurm.local import process_id
 from outerloop_hpc.slurm.localjobs import LocalJob, parse
+from outerloop_hpc.slurm.processes import process_id
 from tests.local.scratch import commit, new_source
 
 CHECKOUT = Path(outerloop_hpc.__file__).parents[1]
