@@ -17,7 +17,7 @@ from outerloop_hpc.errors import Fault
 class Value(BaseModel):
     """A frozen part of a document; unknown keys of a later minor version are kept, not lost."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")
+    model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings", defer_build=True)
 
 
 class Document(Value):
@@ -29,15 +29,11 @@ class Document(Value):
     document_schema: str = Field(default="", alias="schema", serialization_alias="schema")
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_schema(cls, data: Any) -> Any:
-        if isinstance(data, dict) and not data.get("schema") and not data.get("document_schema"):
-            return {**data, "schema": f"{cls.name}/{cls.version}"}
-        return data
-
     @model_validator(mode="after")
     def _known_schema(self) -> Self:
+        if not self.document_schema:
+            # A before-validator would do this too, but makes pydantic build every document twice.
+            object.__setattr__(self, "document_schema", f"{self.name}/{self.version}")
         name, _, version = self.document_schema.partition("/")
         if name != self.name or not version.isdigit():
             raise ValueError(f"schema is {self.document_schema!r}, expected {self.name}/{self.version}")
