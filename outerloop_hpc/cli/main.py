@@ -51,7 +51,7 @@ def globally(
     ] = 0,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only errors on stderr.")] = False,
     log_file: Annotated[Path | None, typer.Option("--log-file", help="Also log there, as JSON lines.")] = None,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback answers
         bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
