@@ -6,7 +6,7 @@ A newer schema than this version knows is read-only for us and said so; an unrea
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -32,21 +32,25 @@ class Document(Value):
     @model_validator(mode="before")
     @classmethod
     def _fill_schema(cls, data: Any) -> Any:
-        if isinstance(data, dict) and not data.get("schema") and not data.get("document_schema"):
+        if not isinstance(data, dict):
+            return data
+        said = data.get("schema") or data.get("document_schema")
+        if not said:
             return {**data, "schema": f"{cls.name}/{cls.version}"}
+        # Before the fields: a newer document may have another shape, and the first complaint is what people read.
+        cls._check_schema(str(said))
         return data
 
-    @model_validator(mode="after")
-    def _known_schema(self) -> Self:
-        name, _, version = self.document_schema.partition("/")
-        if name != self.name or not version.isdigit():
-            raise ValueError(f"schema is {self.document_schema!r}, expected {self.name}/{self.version}")
-        if int(version) > self.version:
+    @classmethod
+    def _check_schema(cls, said: str) -> None:
+        name, _, version = said.partition("/")
+        if name != cls.name or not (version.isascii() and version.isdigit()):
+            raise ValueError(f"schema is {said!r}, expected {cls.name}/{cls.version}")
+        if int(version) > cls.version:
             raise ValueError(
-                f"schema {self.document_schema} is newer than this version of outerloop-hpc knows "
-                f"({self.name}/{self.version}); read-only: upgrade to act on it"
+                f"schema {said} is newer than this version of outerloop-hpc knows "
+                f"({cls.name}/{cls.version}); read-only: upgrade to act on it"
             )
-        return self
 
     def encoded(self) -> bytes:
         """Return the file's bytes: UTF-8 JSON on one line, with a final newline."""

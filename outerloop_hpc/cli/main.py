@@ -34,8 +34,7 @@ app.add_typer(report.app, name="report")
 app.add_typer(image.app, name="image")
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001 - click hands flags over by position
-    """Answer ``--version`` before click misses a command."""
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the flag
     if wanted:
         sys.stdout.write(f"outerloop-hpc {__version__}\n")
         raise typer.Exit

@@ -72,9 +72,8 @@ def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool,
         Column("needs", "what would have to be seen for another decision", shown=False, cut=True),
     )
     out.offer(columns)
-    lanes = (here.lane,) if launch else ()
-    with polite_lock(here.layout, wanted=not dry_run):
-        result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=lanes).run()
+    with polite_lock(here.layout, wanted=not dry_run), here.lane(dry_run=dry_run) as lane:
+        result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=(lane,) if launch else ()).run()
         if not dry_run:
             _refresh_ledgers(here, result)
     rows = [
@@ -118,7 +117,7 @@ def say_how_it_went(result: PassResult, *, quiet: bool = False) -> Exit:
 
 def _refresh_ledgers(here: Session, result: PassResult) -> None:
     """Render the ledgers of targets whose runs ended in this pass; a target that cannot be is a fault of its own."""
-    from outerloop_hpc.benchmark.history import refresh_ledger  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.results import refresh_ledger  # noqa: PLC0415 - heavy
     from outerloop_hpc.engine.layout import parse_run_id  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import OuterloopError  # noqa: PLC0415 - as above
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -64,13 +66,19 @@ class Session:
             found["OUTERLOOP_CONFIG"] = str(self.loaded.project.absolute())
         return found
 
-    @cached_property
-    def lane(self) -> BenchmarkLane:
-        """The benchmark lane."""
+    @contextmanager
+    def lane(self, *, dry_run: bool = False) -> Iterator[BenchmarkLane]:
+        """Open the benchmark lane; a dry run looks at targets through mirrors of its own, gone afterwards."""
         from outerloop_hpc.benchmark.lane import BenchmarkLane  # noqa: PLC0415 - heavy
-        from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - goes with it
+        from outerloop_hpc.cli.wiring import cache_folder  # noqa: PLC0415 - goes with it
+        from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - as above
 
-        return BenchmarkLane(self.settings, self.layout, SystemClock())
+        cache = cache_folder(self.environ)
+        if not dry_run:
+            yield BenchmarkLane(self.settings, self.layout, SystemClock(), mirrors=self.layout.mirrors, cache=cache)
+            return
+        with tempfile.TemporaryDirectory(prefix="outerloop-dry-run-") as folder:
+            yield BenchmarkLane(self.settings, self.layout, SystemClock(), mirrors=Path(folder), cache=cache)
 
 
 def session(context: typer.Context) -> Session:

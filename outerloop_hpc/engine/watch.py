@@ -9,13 +9,14 @@ from functools import cached_property
 
 from outerloop_hpc.engine import archive, inbox
 from outerloop_hpc.engine.events import PersonDecided
-from outerloop_hpc.engine.evidence import Evidence, Index, answered, files_of, listing, ref_of
+from outerloop_hpc.engine.evidence import Evidence, Index, answered, ref_of
 from outerloop_hpc.engine.journal import Journal
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.reconcile import Unbound, archive_note
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState, Submission
+from outerloop_hpc.engine.tryfiles import files_of, listing
 from outerloop_hpc.slurm.port import Answer, Availability, Compute, JobRef, Observation
 
 _SILENT: Observation = Observation(Answer(Availability.UNAVAILABLE), Answer(Availability.UNAVAILABLE))
