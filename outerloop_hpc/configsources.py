@@ -119,13 +119,7 @@ def as_rows(loaded: Loaded) -> tuple[Row, ...]:
 
 
 def _files(cwd: Path, environ: Mapping[str, str], config: Path | None, site: Path) -> Iterator[Path]:
-    for path in (site, _user_file(environ)):
-        try:
-            if path.is_file():
-                yield path
-        except OSError as error:
-            # To go on without would be to run with other settings than the person wrote.
-            raise ConfigError(f"{path}: cannot be looked at: {error.strerror}") from None
+    yield from (path for path in (site, _user_file(environ)) if _is_there(path))
     named = config or (Path(environ[CONFIG_VARIABLE]) if environ.get(CONFIG_VARIABLE) else None)
     if named is None:
         yield from _searched(cwd)
@@ -141,6 +135,17 @@ def _files(cwd: Path, environ: Mapping[str, str], config: Path | None, site: Pat
 
 def _user_file(environ: Mapping[str, str]) -> Path:
     return _home_folder(environ, "XDG_CONFIG_HOME", ".config") / APP / "config.toml"
+
+
+def _is_there(path: Path) -> bool:
+    # Not is_file(): from Python 3.14 on it takes "permission denied" for "not there", and to go on without the file
+    # would be to run with other settings than the person wrote.
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be looked at: {error.strerror}") from None
 
 
 def _searched(cwd: Path) -> Iterator[Path]:
