@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from outerloop_hpc.documents import decode
@@ -173,7 +175,7 @@ class Project:
     def runs(self) -> list[str]:
         """Ids of all runs, oldest first."""
         listed = self.cluster.run(["find", f"{self.state_root}/runs", "-mindepth", "2", "-maxdepth", "2"])
-        names = [PurePosixPath(line).name for line in listed.stdout.split()]
+        names = [Path(line).name for line in listed.stdout.split()]
         return sorted(names, key=lambda name: (parse_run_id(name).stamp, name))
 
     def run_of(self, target: str) -> str:
@@ -193,7 +195,7 @@ class Project:
         decoder, at = json.JSONDecoder(), 0
         while at < len(text.rstrip()):
             _, end = decoder.raw_decode(text, at)
-            one: ev.Transaction = decode(ev.Transaction, text[at:end].encode(), PurePosixPath(folder))
+            one: ev.Transaction = decode(ev.Transaction, text[at:end].encode(), Path(folder))
             found.append(one)
             at = end + len(text[end:]) - len(text[end:].lstrip())
         return found
@@ -221,6 +223,14 @@ class Project:
     def archived(self, run: str) -> dict[str, dict[str, Any]]:
         """The accounting archives of a run, by submission."""
         return {name: self.document(run, f"accounting/{name}.json") for name in self.state(run).submissions}
+
+    def bought(self, named: str = "ol.") -> list[str]:
+        """Base ids of all jobs (an array is one) that accounting has seen of this project, by their job name."""
+        window = ["-a", "-S", "now-1day", "-E", "now+1day"]
+        argv = ["sacct", "-n", "-P", "-X", "-D", *window, "-o", "jobid,workdir,jobname"]
+        jobs = (line.split("|", 2) for line in self.cluster.check(argv).splitlines())
+        ours = (job for job, at, name in jobs if at.startswith(f"{self.folder}/") and name.startswith(named))
+        return sorted({re.split(r"[_.]", job)[0] for job in ours}, key=int)
 
     # --- waiting
 
@@ -253,8 +263,16 @@ class Project:
         return states
 
     def patients(self) -> list[Process]:
-        """Benchmark processes that wait to be released."""
-        return [process for process in self.cluster.machine.processes() if process.name == PATIENT]
+        """Benchmark processes that wait to be released; those in containers have pid namespaces of their own."""
+        nodes = {process.uts for process in self.cluster.machine.processes()}
+        named = [folder for folder in Path("/proc").iterdir() if folder.name.isdigit() and _name(folder) == PATIENT]
+        return [process for folder in named for process in _seen(folder) if process.uts in nodes]
+
+    def release(self, count: int) -> None:
+        """Wait until so many benchmarks wait, and let all of them go on."""
+        self.wait_patients(count)
+        for process in self.patients():
+            process.kill(signal.SIGUSR1)
 
     def wait_patients(self, count: int) -> None:
         """Wait until so many benchmarks wait to be released."""
@@ -267,6 +285,18 @@ class Project:
         return holder
 
 
+def _name(folder: Path) -> str:
+    with suppress(OSError):
+        return (folder / "comm").read_text(encoding="utf-8", errors="replace").strip()
+    return ""
+
+
+def _seen(folder: Path) -> Iterator[Process]:
+    with suppress(OSError):
+        uts = str((folder / "ns" / "uts").readlink())
+        yield Process(int(folder.name), 0, uts, _name(folder), ())
+
+
 def values_of(state: RunState) -> dict[str, float]:
     """The numbers that an ended run holds, by seed."""
     assert state.ended is not None
@@ -277,10 +307,3 @@ def values_of(state: RunState) -> dict[str, float]:
 def outcomes_of(state: RunState) -> list[list[str | None]]:
     """How the tries of each step ended, in order."""
     return [[one.outcome for one in step.tries] for step in state.steps.values()]
-
-
-def job_name_count(cluster: Cluster, name: str) -> int:
-    """How many jobs (an array counts once) accounting has ever seen under a name that begins like that."""
-    text = cluster.check(["sacct", "-n", "-P", "-X", "-D", "-a", "-S", "now-1hour", "-E", "now+1hour", "-o", "jobid,jobname"])
-    pairs = (line.split("|", 1) for line in text.splitlines())
-    return len({re.split(r"[_.]", job)[0] for job, named in pairs if named.startswith(name)})
