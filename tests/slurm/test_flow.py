@@ -172,7 +172,7 @@ def test_explain_gives_the_whole_chain(flow: Flow) -> None:
     assert bound.job_id in flow.project.done("explain", flow.first)
 
 
-def test_wake_jobs_close_a_run_without_any_further_tick(project: Project) -> None:
+def test_wake_jobs_close_a_run_without_any_further_tick_and_end_well(project: Project) -> None:
     project.configure(slurm={"wake": True})
     project.make()
     run = project.bench(1, 2, benchmark="quick")
