@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,7 +10,7 @@ from functools import cached_property
 
 from outerloop_hpc.engine import archive, inbox
 from outerloop_hpc.engine.events import PersonDecided
-from outerloop_hpc.engine.evidence import Evidence, Index, answered, ref_of
+from outerloop_hpc.engine.evidence import Evidence, Files, Index, answered, ref_of
 from outerloop_hpc.engine.journal import Journal
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.reconcile import Unbound, archive_note
@@ -102,9 +103,14 @@ def gather(run: LiveRun, indexes: Mapping[str, Index], now: datetime, policies: 
         files = files_of(folder.submission(name), listings[name], current, run=run.run_id)
         evidence[name, current.index] = Evidence(files, index.look(submission, current.index))
         if submission.status == "intended" and (name not in unbound or unbound[name].found is None):
-            claimed = files.claim.holder.job_id if files.claim and not files.claim.abandoned else None
-            unbound[name] = _unbound(index, submission, claimed)
+            unbound[name] = _unbound(index, submission, _started_as(files))
     return Gathered(evidence, unbound, inbox.waiting(folder), _archivable(run, indexes, now, policies))
+
+
+def _started_as(files: Files) -> str | None:
+    """Return the job id that an element left in its claim or record, if it ever started."""
+    left = files.record or (files.claim if files.claim and not files.claim.abandoned else None)
+    return left.holder.job_id if left is not None else None
 
 
 def _unbound(index: Index, submission: Submission, claimed: str | None) -> Unbound:
@@ -144,4 +150,5 @@ def _archivable(
 def policies_for(policy: Policy, computes: Iterable[str]) -> dict[str, Policy]:
     """The windows for each compute. This machine's own processes leave nothing to wait for."""
     here = replace(policy, confirm_s=0.0, soft_window_s=0.0, submit_lag_s=min(policy.submit_lag_s, 15.0))
-    return {name: here if name == "local" else policy for name in computes}
+    # A run may rest on a compute that is not configured on this host: it is unavailable here, and no error.
+    return defaultdict(lambda: policy, {name: here if name == "local" else policy for name in computes})
