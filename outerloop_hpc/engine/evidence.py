@@ -11,6 +11,8 @@ from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.slurm.identity import attempts, matches, newest
 from outerloop_hpc.slurm.port import AccountingRow, Answer, Availability, JobRef, Observation, QueueRow, Row
 
+_RUNNING = "RUNNING"
+
 
 @dataclass(frozen=True, slots=True)
 class Files:
@@ -127,6 +129,21 @@ class Index:
             steps=tuple(row.state for attempt in tried if attempt.allocation is latest for row in attempt.steps),
             foreign=tuple(dict.fromkeys(foreign)),
         )
+
+    def running(self, submission: Submission) -> dict[int, Look]:
+        """Elements of a bound submission that the queue says are running: nothing else need be asked about them.
+
+        Only plain cases: a row that is not ours, a second row or any other word gets a whole ``look``.
+        """
+        ref, array = ref_of(submission), len(submission.elements) > 1
+        queue, accounting = self.observation.queue.availability, self.observation.accounting.availability
+        found: dict[int, Look] = {}
+        if queue is Availability.ANSWERED:
+            for number in range(len(submission.elements)):
+                rows = self.queue.get((submission.job_id, number if array else None), ())
+                if len(rows) == 1 and rows[0].state == _RUNNING and matches(rows[0], ref):
+                    found[number] = Look(queue, accounting, rows[0])
+        return found
 
     def rows_of(self, submission: Submission) -> list[AccountingRow]:
         """Every accounting row, steps and earlier attempts included, that is this submission's."""
