@@ -168,7 +168,8 @@ class Execution:
 
     def _conclude(self, manifest: records.Manifest, result: Result) -> None:
         """Write the record last. A signal leaves ``interrupted``: Slurm's word says what it meant."""
-        if self.stop() and self.stop.reason.startswith("SIG"):
+        stopped = self.stop() and result.outcome != "completed"  # what was asked too late changes no result
+        if stopped and self.stop.reason.startswith("SIG"):
             note = records.Interrupted(
                 nonce=self.nonce,
                 at=self.clock.now(),
@@ -178,7 +179,7 @@ class Execution:
             )
             self._insist(self._file(records.INTERRUPTED), note.encoded())
             sys.exit(1)
-        if self.stop():
+        if stopped:
             result = Result("timed_out", self.stop.reason, result.payload)
         element = manifest.elements[self.index]
         record = records.Record(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from outerloop_hpc.errors import UsageError
 
-_RUN_ID = re.compile(r"^(?P<kind>[a-z]+)-(?P<target>[A-Za-z0-9_.-]+)-(?P<stamp>\d{8}T\d{6}Z)-(?P<random>[0-9a-f]{8})$")
+_RUN_ID = re.compile(r"(?P<kind>[a-z]+)-(?P<target>[A-Za-z0-9_.-]+)-(?P<stamp>\d{8}T\d{6}Z)-(?P<random>[0-9a-f]{8})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def parse_run_id(run_id: str) -> RunName:
     Raises:
         UsageError: it is not one.
     """
-    match = _RUN_ID.match(run_id)
+    match = _RUN_ID.fullmatch(run_id)
     if match is None:
         raise UsageError(f"{run_id!r} is not a run id; `outerloop-hpc runs list` shows them")
     return RunName(match["kind"], match["target"], match["stamp"], match["random"])

@@ -91,6 +91,9 @@ class LocalCompute:
                 text = fsio.read(self.root / f"{ref.name}.jsonl").decode("utf-8", errors="replace")
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                problems.append(f"{ref.name}: its event file cannot be read: {error.strerror}")
+                continue
             job, trouble = localjobs.parse(text)
             problems.extend(f"{ref.name}: {problem}" for problem in trouble)
             if job is not None:

@@ -7,6 +7,7 @@ others. It is to this machine what slurmdbd is to a cluster.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,29 +59,60 @@ def parse(text: str) -> tuple[LocalJob | None, tuple[str, ...]]:
     problems: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            event = json.loads(line)
-            job = _take(job, event)
-        except (ValueError, KeyError, TypeError) as error:
+            job = _take(job, json.loads(line))
+        except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
             problems.append(f"line {number}: {type(error).__name__}: {error}")
     return job, tuple(problems)
 
 
 def _take(job: LocalJob | None, event: Mapping[str, Any]) -> LocalJob:
-    what = event["event"]
-    if what == "submitted":
-        return LocalJob(submitted={**event, "count": int(event["count"])}, last=float(event["at"]))
+    what, at = event["event"], _time(event["at"])
     if job is None:
-        raise ValueError("the first line does not say what was submitted")
-    job.last = max(job.last, float(event["at"]))
+        if what != "submitted":
+            raise ValueError("the first line does not say what was submitted")
+        return LocalJob(submitted=_submitted(event, at), last=at)
     if what == "controller":
         job.controller, job.job_id = _process(event), str(event["job_id"])
     elif what == "started":
-        job.started[int(event["index"])] = (_process(event), float(event["at"]))
+        job.started[_index(job, event)] = (_process(event), at)
     elif what == "ended":
-        job.ended[int(event["index"])] = event
+        job.ended[_index(job, event)] = _ended(event, at)
     else:
-        raise ValueError(f"unknown event {what!r}")
+        raise ValueError(f"event {what!r} is not expected here")
+    job.last = max(job.last, at)
     return job
+
+
+def _submitted(event: Mapping[str, Any], at: float) -> Mapping[str, Any]:
+    """Check what every row needs, so that a damaged line is a problem here and no error when rows are made."""
+    whole = {key: int(event[key]) for key in ("count", "cpus", "minutes")}
+    if whole["count"] < 1:
+        raise ValueError(f"{whole['count']} elements")
+    return {**event, **{key: str(event[key]) for key in ("name", "user", "host")}, **whole, "at": at}
+
+
+def _ended(event: Mapping[str, Any], at: float) -> Mapping[str, Any]:
+    """As above, for the end of an element; what was used is known only for those that ran."""
+    whole = {key: int(event[key]) for key in ("status", "signal")}
+    used = {key: _time(event[key]) for key in ("seconds", "cpu_s") if key in event}
+    more = {key: int(event[key]) for key in ("uid", "rss") if key in event}
+    if "cpu_s" in used and "rss" not in more:
+        raise ValueError("CPU time without memory")
+    return {**event, "state": str(event["state"]), **whole, **used, **more, "at": at}
+
+
+def _time(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is not a time")
+    return number
+
+
+def _index(job: LocalJob, event: Mapping[str, Any]) -> int:
+    index = int(event["index"])
+    if not 0 <= index < job.count:
+        raise ValueError(f"there is no element {index}")
+    return index
 
 
 def _process(event: Mapping[str, Any]) -> ProcessId:

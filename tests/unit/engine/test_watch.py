@@ -82,7 +82,7 @@ def test_each_try_gets_its_own_rows_and_files(tmp_path: Path) -> None:
     run = live(tmp_path, elements=3)
     left(run, RECORD, record(submission=NAME, step="s0"), 0)
     left(run, CLAIM, claim(), 1)
-    queue = QueueRow("7", frozenset({1, 2}), NAME, "ann", "RUNNING", submit=SUBMITTED)
+    queue = QueueRow("7", frozenset({1, 2}), NAME, "ann", "COMPLETING", submit=SUBMITTED)
     scheduler = Scheduler(
         Answer(Availability.ANSWERED, (queue,)), Answer(Availability.ANSWERED, (row("COMPLETED", task=0),))
     )
@@ -95,6 +95,17 @@ def test_each_try_gets_its_own_rows_and_files(tmp_path: Path) -> None:
     assert second.files.claim is None
     assert (second.look.queue_row, second.look.accounting_row) == (queue, None)
     assert (third.files.claim, third.look.queue_row) == (None, queue)
+
+
+def test_of_an_element_that_runs_only_a_record_is_read(tmp_path: Path) -> None:
+    run = live(tmp_path, elements=2)
+    for index in range(2):
+        left(run, CLAIM, claim(), index)
+    left(run, RECORD, record(submission=NAME, step="s1", index=1), 1)
+    queue = QueueRow("7", frozenset({0, 1}), NAME, "ann", "RUNNING", submit=SUBMITTED)
+    seen = gathered(run, Scheduler(Answer(Availability.ANSWERED, (queue,)))).evidence
+    assert (seen[NAME, 0].files.claim, seen[NAME, 0].look.queue_row) == (None, queue)
+    assert seen[NAME, 1].files.record is not None
 
 
 def test_rows_of_a_reused_id_are_not_ours_and_are_named(tmp_path: Path) -> None:

@@ -1,0 +1,266 @@
+"""Inside the allocation: whose try it is, how long it may take, which body runs, and what is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from outerloop_hpc import fsio
+from outerloop_hpc.clock import SystemClock
+from outerloop_hpc.documents import load
+from outerloop_hpc.engine import job, records
+from outerloop_hpc.engine.job import Context, Execution, Result, Stop, resolve
+from outerloop_hpc.engine.layout import Layout, element_file
+from outerloop_hpc.engine.spec import Image
+from outerloop_hpc.errors import ConfigError, OuterloopError
+from tests.unit.engine.made import RUN, SPEC, T0, claim, record, step
+
+pytestmark = pytest.mark.unit
+
+NAME = "ol.iris.measure.0011"
+Body = Callable[[Context], Result]
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        (None, 600),
+        ("", 600),
+        ("soon", 600),
+        ("1300", 300),
+        ("1660", 660),
+        ("1661", 600),
+        ("1000", 600),
+        ("999", 600),
+        ("nan", 600),
+        ("inf", 600),
+    ],
+)
+def test_the_walltime_is_slurms_word_where_it_is_sane(end: str | None, expected: float) -> None:
+    environ = {} if end is None else {"SLURM_JOB_END_TIME": end}
+    assert job._seconds_left(environ, 600.0, 1000.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"SLURM_JOB_ID": "12"}, "12"),
+        ({"SLURM_JOB_ID": "15", "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "3"}, "12_3"),
+        ({"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "0"}, "12_0"),
+        ({"OUTERLOOP_LOCAL_JOB": "99_1"}, "99_1"),
+        ({}, f"pid-{os.getpid()}"),
+    ],
+)
+def test_the_job_is_named_as_the_scheduler_names_it(environ: Mapping[str, str], expected: str) -> None:
+    assert job._job_id(environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "environ", "expected"),
+    [
+        ("", {}, None),
+        ("", {"TMPDIR": "/t"}, "/t"),
+        ("", {"TMPDIR": "/t", "SLURM_TMPDIR": "/s"}, "/s"),
+        ("/local", {"TMPDIR": "/t"}, "/local"),
+        ("$SCRATCH", {"SCRATCH": "/fast", "TMPDIR": "/t"}, "/fast/"),
+        ("$SCRATCH/mine", {"SCRATCH": "/fast"}, "/fast/mine"),
+        ("$SCRATCH/mine", {"TMPDIR": "/t"}, "/t"),
+        ("$SCRATCH", {"SCRATCH": "", "TMPDIR": "/t"}, "/t"),
+    ],
+)
+def test_scratch_is_where_the_node_has_it(wanted: str, environ: Mapping[str, str], expected: str | None) -> None:
+    assert job._scratch_root(wanted, environ) == expected
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "os:system",
+        "outerloop_hpc:x",
+        "outerloop_hpcx.y:z",
+        "subprocess:run",
+        "outerloop_hpc.engine.job:a.b",
+        "",
+        ":",
+        "x",
+    ],
+)
+def test_a_body_that_is_not_of_this_package_is_refused(reference: str) -> None:
+    with pytest.raises(OuterloopError, match="not a body of this package"):
+        resolve(reference)
+
+
+def test_a_body_of_this_package_is_found() -> None:
+    assert resolve("outerloop_hpc.benchmark.job:measure").__name__ == "measure"
+
+
+def test_the_first_reason_to_stop_stays() -> None:
+    stop = Stop()
+    assert not stop()
+    stop.ask("first")
+    stop.ask("second")
+    assert stop()
+    assert stop.reason == "first"
+
+
+# --- one execution --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    run = Layout(tmp_path).run(RUN)
+    made = run.submission(NAME)
+    fsio.make_folder(made)
+    fsio.publish(run.spec, SPEC.encoded())
+    manifest = records.Manifest(
+        run=RUN,
+        kind="benchmark",
+        target="iris",
+        submission=NAME,
+        spec_digest=SPEC.digest(),
+        image=Image(),
+        state_root=str(tmp_path),
+        elements=(records.ManifestElement(step=step(), try_number=1),),
+    )
+    fsio.publish(made / "manifest.json", manifest.encoded())
+    return made
+
+
+def carry_out(folder: Path, body: Body, monkeypatch: pytest.MonkeyPatch, **environ: str) -> None:
+    monkeypatch.setattr(job, "resolve", lambda _: body)
+    given = {"TMPDIR": str(folder.parents[4]), "SLURM_JOB_ID": "7", **environ}
+    Execution(folder / "e0000", environ=given, clock=SystemClock()).run()
+
+
+def the_record(folder: Path) -> records.Record:
+    found: records.Record = load(records.Record, folder / element_file(0, records.RECORD))
+    return found
+
+
+def must_not_run(_: Context) -> Result:
+    raise AssertionError("the body ran")
+
+
+def test_a_body_that_ends_well_leaves_one_record_and_no_scratch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Path] = []
+
+    def body(context: Context) -> Result:
+        seen.append(context.scratch)
+        (context.scratch / "big").write_bytes(b"x")
+        assert 0 < context.deadline_s <= 600
+        return Result("completed", "", {"value": 1.5})
+
+    carry_out(folder, body, monkeypatch)
+    found = the_record(folder)
+    assert (found.outcome, found.payload, found.step, found.try_number) == ("completed", {"value": 1.5}, "measure-1", 1)
+    assert (found.holder.job_id, found.holder.host) == ("7", socket.gethostname())
+    assert not seen[0].exists()
+    assert fsio.names(folder) == ["e0000.claim.json", "e0000.record.json", "manifest.json"]
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(ConfigError("no image"), "no image"), (ValueError("oops"), "ValueError: oops"), (MemoryError(), "MemoryError")],
+)
+def test_whatever_a_body_raises_ends_in_a_record(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+) -> None:
+    def body(_: Context) -> Result:
+        raise error
+
+    carry_out(folder, body, monkeypatch)
+    assert the_record(folder).outcome == "infrastructure"
+    assert words in the_record(folder).reason
+
+
+def test_another_specification_than_the_submitted_one_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsio.replace(folder.parents[1] / "spec.json", SPEC.model_copy(update={"commit": "f00"}).encoded())
+    carry_out(folder, must_not_run, monkeypatch)
+    assert the_record(folder).outcome == "refused"
+
+
+def test_a_try_with_a_record_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsio.publish(folder / element_file(0, records.RECORD), record().encoded())
+    carry_out(folder, must_not_run, monkeypatch)
+    assert the_record(folder) == record()
+
+
+@pytest.mark.parametrize("abandoned", [True, False])
+def test_a_try_that_somebody_else_holds_is_left_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, abandoned: bool
+) -> None:
+    fsio.publish(folder / element_file(0, records.CLAIM), claim(abandoned=abandoned).encoded())
+    carry_out(folder, must_not_run, monkeypatch, SLURM_JOB_ID="8")
+    assert fsio.names(folder) == ["e0000.claim.json", "manifest.json"]
+
+
+def test_a_restart_of_the_same_job_goes_on_with_its_try(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsio.publish(folder / element_file(0, records.CLAIM), claim().encoded())
+    carry_out(folder, lambda _: Result("completed"), monkeypatch, SLURM_RESTART_COUNT="1")
+    assert the_record(folder).holder.restart == 1
+
+
+def test_the_first_record_stays_and_the_late_one_is_dropped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def body(_: Context) -> Result:
+        fsio.publish(folder / element_file(0, records.RECORD), record("failed").encoded())
+        return Result("completed")
+
+    carry_out(folder, body, monkeypatch)
+    assert the_record(folder) == record("failed")
+
+
+def test_a_signal_leaves_what_is_known_and_no_record(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def body(context: Context) -> Result:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert context.stop()
+        return Result("failed", "cut off", {"seen": 3})
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as left:
+        carry_out(folder, body, monkeypatch)
+    assert left.value.code == 1
+    note: records.Interrupted = load(records.Interrupted, folder / element_file(0, records.INTERRUPTED))
+    assert (note.signal, note.payload) == ("SIGTERM", {"seen": 3})
+    assert not (folder / element_file(0, records.RECORD)).exists()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_warning_ahead_of_the_walltime_ends_in_a_record(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def body(context: Context) -> Result:
+        os.kill(os.getpid(), signal.SIGUSR2)
+        assert context.stop()
+        return Result("failed", "cut off")
+
+    carry_out(folder, body, monkeypatch)
+    assert the_record(folder).outcome == "timed_out"
+    assert "walltime" in the_record(folder).reason
+
+
+@pytest.mark.parametrize("late", [signal.SIGTERM, signal.SIGUSR2])
+def test_a_signal_after_the_measurement_does_not_throw_it_away(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, late: signal.Signals
+) -> None:
+    def body(_: Context) -> Result:
+        os.kill(os.getpid(), late)
+        return Result("completed", "", {"value": 2.0})
+
+    carry_out(folder, body, monkeypatch)
+    assert (the_record(folder).outcome, the_record(folder).payload) == ("completed", {"value": 2.0})
+
+
+def test_without_scratch_space_the_try_is_lost_and_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    carry_out(folder, must_not_run, monkeypatch, TMPDIR=str(folder / "nowhere"))
+    assert the_record(folder).outcome == "infrastructure"
+    assert "no scratch space" in the_record(folder).reason
+    assert the_record(folder).started_at >= T0.replace(year=2000)
+
+
+@pytest.mark.parametrize("run_id", ["", "x", f"{RUN}\n", f"../{RUN}", RUN.replace("iris", "a/b"), RUN.upper()])
+def test_a_run_id_is_one_folder_name_and_nothing_else(run_id: str, tmp_path: Path) -> None:
+    with pytest.raises(OuterloopError, match="is not a run id"):
+        Layout(tmp_path).run(run_id)
