@@ -11,7 +11,7 @@ import pytest
 
 from outerloop_hpc.slurm.local import process_id
 from outerloop_hpc.slurm.localjobs import LocalJob, ProcessId
-from tests.local.site import Site, new_site, outcome, tiny_target, wait_for
+from tests.local.site import new_site, outcome, tiny_target, wait_for
 
 pytestmark = pytest.mark.local
 
@@ -80,17 +80,17 @@ def tries(held: Held, run: str) -> list[tuple[int, str, str]]:
     return [(row["try"], row["outcome"], row["rule"]) for row in held.site.rows("runs", "show", run)]
 
 
-def untroubled(tmp_path: Path) -> dict[str, object]:
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """Return the outcome of the same run when nothing happens to it."""
-    (tmp_path / "calm").mkdir()
-    calm = Held(tmp_path / "calm")
-    calm.open()
-    calm.site.cli("tick")
-    calm.site.until_closed()
-    return outcome(calm.site)
+    held = Held(tmp_path_factory.mktemp("calm"))
+    held.open()
+    held.site.cli("tick")
+    held.site.until_closed()
+    return outcome(held.site)
 
 
-def test_a_job_killed_before_its_record_is_measured_again(held: Held, tmp_path: Path) -> None:
+def test_a_job_killed_before_its_record_is_measured_again(held: Held, calm: dict[str, object]) -> None:
     run = held.start()
     kill(held.job().started[0][0])
     wait_for(lambda: 0 in held.job().ended, "the controller noticed")
@@ -102,12 +102,12 @@ def test_a_job_killed_before_its_record_is_measured_again(held: Held, tmp_path: 
         (1, "lost", "accounting.ended"),
         (2, "done", "record.final"),
     ]
-    assert outcome(held.site) == {**untroubled(tmp_path), "jobs": 2, "accounting": [2]}
+    assert outcome(held.site) == {**calm, "jobs": 2, "accounting": [2]}
     states = {row["state"] for row in held.site.rows("report", "jobs")}
     assert states == {"COMPLETED", "FAILED"}
 
 
-def test_a_lost_node_gives_a_new_try_and_the_same_numbers(held: Held, tmp_path: Path) -> None:
+def test_a_lost_node_gives_a_new_try_and_the_same_numbers(held: Held, calm: dict[str, object]) -> None:
     run = held.start()
     job = held.job()
     for process in (job.controller, *(started for started, _ in job.started.values())):
@@ -119,11 +119,11 @@ def test_a_lost_node_gives_a_new_try_and_the_same_numbers(held: Held, tmp_path: 
     assert [row["outcome"] for row in rows if row["try"] == 2] == [None, None]
     held.open()
     held.site.until_closed()
-    assert outcome(held.site) == {**untroubled(tmp_path), "jobs": 2, "accounting": [2]}
+    assert outcome(held.site) == {**calm, "jobs": 2, "accounting": [2]}
     assert "NODE_FAIL" in (held.site.run_folder() / "report.md").read_text(encoding="utf-8")
 
 
-def test_elements_outlive_a_killed_controller_and_their_records_count(held: Held, tmp_path: Path) -> None:
+def test_elements_outlive_a_killed_controller_and_their_records_count(held: Held, calm: dict[str, object]) -> None:
     run = held.start()
     kill(held.job().controller)
     held.site.cli("reconcile")
@@ -131,7 +131,7 @@ def test_elements_outlive_a_killed_controller_and_their_records_count(held: Held
     held.open()
     held.site.until_closed()
     assert tries(held, run) == [(1, "done", "record.final")] * 2
-    assert outcome(held.site) == untroubled(tmp_path)
+    assert outcome(held.site) == calm
 
 
 def test_ending_a_run_also_ends_elements_that_outlived_their_controller(held: Held) -> None:
@@ -144,7 +144,7 @@ def test_ending_a_run_also_ends_elements_that_outlived_their_controller(held: He
     assert {row["outcome"] for row in held.site.rows("runs", "show", run)} == {"lost"}
 
 
-def test_a_job_cancelled_by_a_person_parks_the_run_until_it_is_resumed(held: Held, tmp_path: Path) -> None:
+def test_a_job_cancelled_by_a_person_parks_the_run_until_it_is_resumed(held: Held, calm: dict[str, object]) -> None:
     run = held.start()
     kill(held.job().controller, signal.SIGTERM)
     wait_for(held.site.elements_ended, "the controller cancelled its elements")
@@ -167,7 +167,7 @@ def test_a_job_cancelled_by_a_person_parks_the_run_until_it_is_resumed(held: Hel
     held.site.until_closed()
     assert {outcome for number, outcome, _ in tries(held, run) if number == 1} == {"cancelled"}
     assert {outcome for number, outcome, _ in tries(held, run) if number == 2} == {"done"}
-    assert outcome(held.site) == {**untroubled(tmp_path), "jobs": 2, "accounting": [2]}
+    assert outcome(held.site) == {**calm, "jobs": 2, "accounting": [2]}
 
 
 def test_a_parked_run_can_be_ended_and_leaves_a_report(held: Held) -> None:
