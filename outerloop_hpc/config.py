@@ -179,12 +179,11 @@ class Reconcile(Section):
     """How long to wait before something is believed; seconds.
 
     Attributes:
-        confirm_s: a job must be absent this long before its ending holds.
+        confirm_s: a job must be absent this long before its ending holds; its record may reach this host so late.
         soft_window_s: the same for endings that a requeue can undo.
         grace_s: a job that nobody has ever seen may stay unseen this long.
         submit_lag_s: an unanswered submission may show up this late.
         skew_s: clocks may differ by this.
-        record_wait_s: a job's record may reach this host this late.
         max_tries: executions of a step, the first included.
         backoff_s: before the second try; doubles each time.
         archive_wait_s: accounting may be incomplete this long after the end.
@@ -195,7 +194,6 @@ class Reconcile(Section):
     grace_s: Count = 3600
     submit_lag_s: Count = 600
     skew_s: Count = 300
-    record_wait_s: Count = 60
     max_tries: Positive = 3
     backoff_s: Count = 60
     archive_wait_s: Count = 600

@@ -38,11 +38,13 @@ class Loaded:
         settings: the merged settings.
         origins: dotted key to the file, variable or ``command line`` that set it; keys not in it are built-in.
         files: the configuration files that were read, weakest first.
+        project: the project file among them; jobs that come back for a run read the same one.
     """
 
     settings: Settings
     origins: Mapping[str, str]
     files: tuple[Path, ...]
+    project: Path | None = None
 
     def origin(self, key: str) -> str:
         """Say where a dotted key came from."""
@@ -95,7 +97,8 @@ def load(
         settings = Settings.model_validate(merged)
     except ValidationError as error:
         raise ConfigError(_explained(error, origins)) from None
-    return Loaded(settings, origins, files)
+    weaker = {site, _user_file(environ)}
+    return Loaded(settings, origins, files, next((path for path in files if path not in weaker), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +119,7 @@ def as_rows(loaded: Loaded) -> tuple[Row, ...]:
 
 
 def _files(cwd: Path, environ: Mapping[str, str], config: Path | None, site: Path) -> Iterator[Path]:
-    user = _home_folder(environ, "XDG_CONFIG_HOME", ".config") / APP / "config.toml"
-    for path in (site, user):
-        try:
-            if path.is_file():
-                yield path
-        except OSError as error:
-            # To go on without would be to run with other settings than the person wrote.
-            raise ConfigError(f"{path}: cannot be looked at: {error.strerror}") from None
+    yield from (path for path in (site, _user_file(environ)) if _is_there(path))
     named = config or (Path(environ[CONFIG_VARIABLE]) if environ.get(CONFIG_VARIABLE) else None)
     if named is None:
         yield from _searched(cwd)
@@ -135,6 +131,21 @@ def _files(cwd: Path, environ: Mapping[str, str], config: Path | None, site: Pat
         by = "--config" if config else CONFIG_VARIABLE
         raise ConfigError(f"{path}: named by {by} and cannot be read: {error.strerror}") from None
     yield path
+
+
+def _user_file(environ: Mapping[str, str]) -> Path:
+    return _home_folder(environ, "XDG_CONFIG_HOME", ".config") / APP / "config.toml"
+
+
+def _is_there(path: Path) -> bool:
+    # Not is_file(): from Python 3.14 on it takes "permission denied" for "not there", and to go on without the file
+    # would be to run with other settings than the person wrote.
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be looked at: {error.strerror}") from None
 
 
 def _searched(cwd: Path) -> Iterator[Path]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import from_json
 
 from outerloop_hpc import fsio
 from outerloop_hpc.errors import Fault
@@ -31,18 +32,22 @@ class Document(Value):
 
     @model_validator(mode="after")
     def _known_schema(self) -> Self:
-        if not self.document_schema:
-            # A before-validator would do this too, but makes pydantic build every document twice.
+        if self.document_schema:
+            self._check_schema(self.document_schema)
+        else:
             object.__setattr__(self, "document_schema", f"{self.name}/{self.version}")
-        name, _, version = self.document_schema.partition("/")
-        if name != self.name or not version.isdigit():
-            raise ValueError(f"schema is {self.document_schema!r}, expected {self.name}/{self.version}")
-        if int(version) > self.version:
-            raise ValueError(
-                f"schema {self.document_schema} is newer than this version of outerloop-hpc knows "
-                f"({self.name}/{self.version}); read-only: upgrade to act on it"
-            )
         return self
+
+    @classmethod
+    def _check_schema(cls, said: str) -> None:
+        name, _, version = said.partition("/")
+        if name != cls.name or not (version.isascii() and version.isdigit()):
+            raise ValueError(f"schema is {said!r}, expected {cls.name}/{cls.version}")
+        if int(version) > cls.version:
+            raise ValueError(
+                f"schema {said} is newer than this version of outerloop-hpc knows "
+                f"({cls.name}/{cls.version}); read-only: upgrade to act on it"
+            )
 
     def encoded(self) -> bytes:
         """Return the file's bytes: UTF-8 JSON on one line, with a final newline."""
@@ -58,11 +63,26 @@ def decode(model: type[Any], data: bytes, path: Path) -> Any:
     try:
         return model.model_validate_json(data)
     except ValidationError as error:
+        # A newer document may have another shape: that it is newer is what people must read. Asked only now, since
+        # a validator that runs before the fields makes pydantic build every document twice.
+        _complain_of_schema(model, data, path)
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise Fault(
             f"{path}: not a readable {model.name} document: {where + ': ' if where else ''}{first['msg']}"
         ) from error
+
+
+def _complain_of_schema(model: type[Any], data: bytes, path: Path) -> None:
+    try:
+        said = from_json(data)["schema"]
+    except (ValueError, LookupError, TypeError):
+        return
+    try:
+        if said:
+            model._check_schema(str(said))  # noqa: SLF001 - one noun: a document and how to read it
+    except ValueError as error:
+        raise Fault(f"{path}: not a readable {model.name} document: {error}") from error
 
 
 def load(model: type[Any], path: Path) -> Any:

@@ -15,7 +15,8 @@ from outerloop_hpc.container.runtime import Sandbox, make_scratch
 from outerloop_hpc.engine.job import Context, Result
 from outerloop_hpc.errors import ConfigError, UsageError
 from outerloop_hpc.measure.child import Limits
-from outerloop_hpc.measure.run import Measurement, Outcome, Request
+from outerloop_hpc.measure.measurement import Measurement, Outcome
+from outerloop_hpc.measure.run import Request
 from outerloop_hpc.measure.run import measure as measure_once
 from outerloop_hpc.target.mirror import Mirror
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from outerloop_hpc import fsio
-from outerloop_hpc.benchmark import history
+from outerloop_hpc.benchmark import history, results
 from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, Containment, Earlier, default_seeds, dump
 from outerloop_hpc.clock import Clock
 from outerloop_hpc.config import Settings
@@ -20,8 +20,8 @@ from outerloop_hpc.container.image import identify
 from outerloop_hpc.engine.jobs import load_job
 from outerloop_hpc.engine.layout import Layout, new_run_id, parse_run_id
 from outerloop_hpc.engine.spec import Image, RunSpec
-from outerloop_hpc.engine.tick import Order
-from outerloop_hpc.errors import ConfigError, OuterloopError, UsageError
+from outerloop_hpc.engine.tick import Order, OverBudget, Trouble
+from outerloop_hpc.errors import OuterloopError, TryLater, UsageError
 from outerloop_hpc.target import contract as contracts
 from outerloop_hpc.target.limits import Limits, Operator, limits
 from outerloop_hpc.target.mirror import Mirror
@@ -57,10 +57,12 @@ class BenchmarkLane:
 
     name = KIND
 
-    def __init__(self, settings: Settings, layout: Layout, clock: Clock) -> None:
+    def __init__(self, settings: Settings, layout: Layout, clock: Clock, *, mirrors: Path, cache: Path) -> None:
+        """Set the lane up; a dry run gives other ``mirrors``, since looking at a target updates its mirror."""
         self.settings, self.layout, self.clock = settings, layout, clock
+        self.mirrors, self.cache = mirrors, cache
 
-    def orders(self) -> Iterator[Order]:
+    def orders(self) -> Iterator[Order | Trouble]:
         """Yield one order per benchmark; a target that cannot be read yields why, and the next is served."""
         for name in sorted(self.settings.targets):
             try:
@@ -68,7 +70,7 @@ class BenchmarkLane:
                 for benchmark in self.wanted(seen, ()):
                     yield self._order(seen, benchmark)
             except OuterloopError as error:
-                yield Order(name, f"{name} at its head", None, str(error))
+                yield Trouble(name, str(error), later=isinstance(error, TryLater))
 
     def look(self, name: str, commit: str = "") -> Sighted:
         """Bring the mirror up to date and read the contract at a commit, the head unless told.
@@ -79,8 +81,8 @@ class BenchmarkLane:
             TryLater: the repository does not answer.
         """
         settings = self._target(name)
-        mirror = Mirror(self.layout.mirrors / f"{name}.git", clock=self.clock)
-        fsio.make_folder(self.layout.mirrors)
+        mirror = Mirror(self.mirrors / f"{name}.git", clock=self.clock)
+        fsio.make_folder(self.mirrors)
         head = mirror.sync(settings.repository, settings.branch)
         at = mirror.resolve(commit) if commit else head
 
@@ -156,13 +158,13 @@ class BenchmarkLane:
 
     def _order(self, seen: Sighted, benchmark: Benchmark) -> Order:
         slot, why = self._slot(seen)
+
+        def make() -> RunSpec:
+            self._check_week(seen)
+            return self.spec(seen, benchmark, cause=why)
+
         key = f"{KIND}/{benchmark.name}/{seen.commit}/{slot}"
-        if over := self._over_week(seen):
-            return Order(seen.target, key, None, over)
-        try:
-            return Order(seen.target, key, self.spec(seen, benchmark, cause=why), f"{benchmark.name}: {why}")
-        except ConfigError as error:
-            return Order(seen.target, key, None, str(error))
+        return Order(seen.target, key, f"{benchmark.name}: {why}", make)
 
     def _slot(self, seen: Sighted) -> tuple[str, str]:
         """Name the occasion: each head once, and again in every period when there is a schedule."""
@@ -172,30 +174,31 @@ class BenchmarkLane:
         period = int(self.clock.now().timestamp() // (3600 * hours))
         return f"every-{hours}h-{period}", f"head is {seen.commit[:12]}, every {hours} h"
 
-    def _over_week(self, seen: Sighted) -> str:
+    def _check_week(self, seen: Sighted) -> None:
         most = seen.allowed.runs_per_week
         if most is None:
-            return ""
+            return
         count = recent_runs(self.layout, KIND, seen.target, self.clock.now())
-        return f"{count} runs of the last 7 days use up the budget of {most} a week" if count >= most else ""
+        if count >= most:
+            raise OverBudget(f"{count} runs of the last 7 days use up the budget of {most} a week")
 
     def _check_gpu_budget(self, seen: Sighted, benchmark: Benchmark, minutes: int, seeds: int) -> None:
         most, asked = seen.allowed.gpu_hours_per_run, benchmark.gpus * minutes * seeds / 60
         if most is not None and benchmark.gpus and asked > most:
-            raise ConfigError(
+            raise OverBudget(
                 f"{seen.target}: {benchmark.name} may use {asked:.1f} GPU hours ({benchmark.gpus} GPUs x {minutes} min "
                 f"x {seeds} seeds), the budget of a run is {most:g}; lower the seeds or raise gpu_hours_per_run"
             )
 
     def _earlier(self, seen: Sighted, benchmark: Benchmark) -> Earlier | None:
-        found = history.previous(history.points(self.layout, seen.target, benchmark.name), seen.commit)
+        found = history.previous(results.points(self.layout, seen.target, benchmark.name), seen.commit)
         return None if found is None else Earlier(run=found.run, commit=found.commit, values=found.values())
 
     def _image(self, target: str) -> Image:
         path = self._target(target).image
         if not path:
             return Image()
-        found = identify(Path(path), cache=self.layout.root / "images")
+        found = identify(Path(path), cache=self.cache / "images")
         return Image(path=str(found.path), sha256=found.sha256)
 
     def _target(self, name: str) -> TargetSettings:

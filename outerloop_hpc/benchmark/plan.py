@@ -7,8 +7,8 @@ from typing import Any
 
 from outerloop_hpc.benchmark.history import path_of, point_of
 from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, work_of
-from outerloop_hpc.engine.ending import plain
 from outerloop_hpc.engine.kind import Ask, Decision, End, Outcome, Submit, View
+from outerloop_hpc.engine.plain import plain
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.measure.statistics import compare, summarize

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from outerloop_hpc.benchmark.history import refresh_ledger
+from outerloop_hpc.benchmark.results import refresh_ledger
 from outerloop_hpc.cli.session import Session, talk
 from outerloop_hpc.cli.terminal import Progress, terminal
 from outerloop_hpc.clock import SystemClock

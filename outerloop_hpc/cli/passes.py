@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from outerloop_hpc.cli.options import DryRun, Out, Run, Wait, command, lists
 from outerloop_hpc.cli.session import Session, session, talk
 from outerloop_hpc.errors import Exit
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print faults only; for cron and timers.")]
 
 if TYPE_CHECKING:
     from outerloop_hpc.engine.tick import PassResult
@@ -22,23 +24,23 @@ def register(app: typer.Typer) -> None:
 
 
 @lists
-def tick(context: typer.Context, *, out: Out, dry_run: DryRun = False) -> None:
+def tick(context: typer.Context, *, out: Out, dry_run: DryRun = False, quiet: Quiet = False) -> None:
     """One pass: settle what became of jobs, then submit what is due.
 
     Example: outerloop-hpc tick --dry-run
 
     Bounded and safe under overlap; call it every few minutes from scrontab, cron or a systemd timer.
     """
-    _pass(session(context), "tick", out, launch=True, dry_run=dry_run)
+    _pass(session(context), "tick", out, launch=True, dry_run=dry_run, quiet=quiet)
 
 
 @lists
-def reconcile(context: typer.Context, *, out: Out, dry_run: DryRun = False) -> None:
+def reconcile(context: typer.Context, *, out: Out, dry_run: DryRun = False, quiet: Quiet = False) -> None:
     """The same pass without new runs; always possible, also under PAUSE, HOLD or with a broken contract.
 
     Example: outerloop-hpc reconcile --dry-run --json
     """
-    _pass(session(context), "reconcile", out, launch=False, dry_run=dry_run)
+    _pass(session(context), "reconcile", out, launch=False, dry_run=dry_run, quiet=quiet)
 
 
 def advance(context: typer.Context, run: Run, wait: Wait = 0.0) -> None:
@@ -56,7 +58,7 @@ def advance(context: typer.Context, run: Run, wait: Wait = 0.0) -> None:
     raise typer.Exit(follow(here, [folder.run_id], wait_s=wait))
 
 
-def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool) -> None:
+def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool, quiet: bool) -> None:
     from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - only when the command runs
     from outerloop_hpc.cli.polite import polite_lock  # noqa: PLC0415 - as above
     from outerloop_hpc.engine.tick import Pass  # noqa: PLC0415 - heavy
@@ -70,9 +72,8 @@ def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool)
         Column("needs", "what would have to be seen for another decision", shown=False, cut=True),
     )
     out.offer(columns)
-    lanes = (here.lane,) if launch else ()
-    with polite_lock(here.layout, wanted=not dry_run):
-        result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=lanes).run()
+    with polite_lock(here.layout, wanted=not dry_run), here.lane(dry_run=dry_run) as lane:
+        result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=(lane,) if launch else ()).run()
         if not dry_run:
             _refresh_ledgers(here, result)
     rows = [
@@ -96,17 +97,18 @@ def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool)
         "closed": result.closed,
         "scheduler_calls": result.calls,
     }
-    out.show(here, command, columns, rows, meta=meta)
-    raise typer.Exit(say_how_it_went(result))
+    if not quiet:
+        out.show(here, command, columns, rows, meta=meta)
+    raise typer.Exit(say_how_it_went(result, quiet=quiet))
 
 
-def say_how_it_went(result: PassResult) -> Exit:
-    """Tell the person what needs attention and return the exit status."""
+def say_how_it_went(result: PassResult, *, quiet: bool = False) -> Exit:
+    """Tell the person what needs attention and return the exit status; ``quiet`` keeps passing trouble to itself."""
     for run, fault in result.faults:
         talk(f"fault: {run}: {fault}")
-    for problem in dict.fromkeys(result.problems):
+    for problem in () if quiet else dict.fromkeys(result.problems):
         talk(f"problem: {problem}")
-    if result.held:
+    if result.held and not quiet:
         talk(f"no launches: {result.held}")
     if result.faults:
         return Exit.PARTLY_FAILED
@@ -115,7 +117,7 @@ def say_how_it_went(result: PassResult) -> Exit:
 
 def _refresh_ledgers(here: Session, result: PassResult) -> None:
     """Render the ledgers of targets whose runs ended in this pass; a target that cannot be is a fault of its own."""
-    from outerloop_hpc.benchmark.history import refresh_ledger  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.results import refresh_ledger  # noqa: PLC0415 - heavy
     from outerloop_hpc.engine.layout import parse_run_id  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import OuterloopError  # noqa: PLC0415 - as above
 

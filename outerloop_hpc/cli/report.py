@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,16 +42,14 @@ def jobs(  # noqa: PLR0913 - one parameter per option
 
     Example: outerloop-hpc report jobs -S now-7days -s FAILED,TIMEOUT
     """
-    from outerloop_hpc.cli.archived import Wanted, job_pairs  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.archived import job_pairs, selection  # noqa: PLC0415 - heavy
     from outerloop_hpc.report import rows  # noqa: PLC0415 - as above
 
     shown = _columns(rows.JOB_COLUMNS, rows.JOB_SHOWN)
     out.offer(shown)
     here = session(context)
-    wanted = Wanted.of(
-        run=run, since=since, until=until, users=users, accounts=accounts, clusters=clusters, states=states
-    )
-    found = job_pairs(here.layout, wanted)
+    wanted = selection(since=since, until=until, users=users, accounts=accounts, clusters=clusters, states=states)
+    found = job_pairs(here.layout, wanted, run)
     made = [rows.job_row(job, run_id) for run_id, job in found.pairs]
     out.show(here, "report jobs", shown, made, footer=found.footer(out.columns or rows.JOB_SHOWN), meta=found.meta())
 
@@ -72,15 +71,15 @@ def runs(
 
     Example: outerloop-hpc report runs -S now-30days --json
     """
-    from outerloop_hpc.cli.archived import Wanted, job_pairs  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.archived import job_pairs, selection  # noqa: PLC0415 - heavy
     from outerloop_hpc.report import rows  # noqa: PLC0415 - as above
     from outerloop_hpc.report.runs import run_reports  # noqa: PLC0415 - as above
 
     shown = _columns(rows.RUN_COLUMNS, rows.RUN_SHOWN)
     out.offer(shown)
     here = session(context)
-    wanted = Wanted.of(run=run, since=since, until=until, users=users, accounts=accounts, clusters=clusters)
-    found = job_pairs(here.layout, wanted)
+    wanted = selection(since=since, until=until, users=users, accounts=accounts, clusters=clusters)
+    found = job_pairs(here.layout, wanted, run)
     made = [rows.run_row(one) for one in run_reports(found.pairs)]
     out.show(here, "report runs", shown, made, footer=found.footer(out.columns or rows.RUN_SHOWN), meta=found.meta())
 
@@ -99,7 +98,7 @@ def costs(
 
     Example: outerloop-hpc report costs --by month,account,partition
     """
-    from outerloop_hpc.cli.archived import Wanted, job_pairs  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.archived import job_pairs, selection  # noqa: PLC0415 - heavy
     from outerloop_hpc.report import rows  # noqa: PLC0415 - as above
     from outerloop_hpc.report.costs import costs as sum_up  # noqa: PLC0415 - as above
 
@@ -108,9 +107,9 @@ def costs(
     shown = _columns(names, tuple(names))
     out.offer(shown)
     here = session(context)
-    wanted = Wanted.of(since=since, until=until)
+    wanted = selection(since=since, until=until)
     found = job_pairs(here.layout, wanted)
-    made = sum_up([job for _, job in found.pairs], keys, wanted.window, now=wanted.now)
+    made = sum_up([job for _, job in found.pairs], keys, wanted.window, now=int(time.time()))
     footer = found.footer(out.columns or tuple(names))
     listed = [rows.cost_row(cost, keys) for cost in made]
     out.show(here, "report costs", shown, listed, footer=footer, meta=found.meta())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -55,15 +57,28 @@ class Session:
         """The engine, wired to this machine."""
         from outerloop_hpc.cli.wiring import build_engine  # noqa: PLC0415 - heavy, and only for passes
 
-        return build_engine(self.settings, self.layout, self.environ)
+        return build_engine(self.settings, self.layout, {**self.environ, **self._same_settings()})
 
-    @cached_property
-    def lane(self) -> BenchmarkLane:
-        """The benchmark lane."""
+    def _same_settings(self) -> dict[str, str]:
+        """Variables by which a job that comes back for a run finds this project file and this state folder."""
+        found = {"OUTERLOOP_STATE__ROOT": str(self.layout.root)}
+        if self.loaded.project is not None:
+            found["OUTERLOOP_CONFIG"] = str(self.loaded.project.absolute())
+        return found
+
+    @contextmanager
+    def lane(self, *, dry_run: bool = False) -> Iterator[BenchmarkLane]:
+        """Open the benchmark lane; a dry run looks at targets through mirrors of its own, gone afterwards."""
         from outerloop_hpc.benchmark.lane import BenchmarkLane  # noqa: PLC0415 - heavy
-        from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - goes with it
+        from outerloop_hpc.cli.wiring import cache_folder  # noqa: PLC0415 - goes with it
+        from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - as above
 
-        return BenchmarkLane(self.settings, self.layout, SystemClock())
+        cache = cache_folder(self.environ)
+        if not dry_run:
+            yield BenchmarkLane(self.settings, self.layout, SystemClock(), mirrors=self.layout.mirrors, cache=cache)
+            return
+        with tempfile.TemporaryDirectory(prefix="outerloop-dry-run-") as folder:
+            yield BenchmarkLane(self.settings, self.layout, SystemClock(), mirrors=Path(folder), cache=cache)
 
 
 def session(context: typer.Context) -> Session:

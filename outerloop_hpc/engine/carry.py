@@ -140,7 +140,7 @@ class Carrier:
             name=f"{intent.name[:62]}.w",
             function=self.hands.wake,
             arguments=(str(run.journal.folder.path),),
-            folder=run.journal.folder.submission(intent.name) / "submitit",
+            folder=run.journal.folder.submission(intent.name) / "wake",
             resources=Resources(minutes=10),
             after=bound.job_id,
         )
@@ -178,8 +178,10 @@ def leave_live_index(layout: Layout, run: LiveRun) -> None:
     """Remove what a closed run no longer needs; done again by the next pass when a crash came between."""
     for name, submission in run.state.submissions.items():
         clean = all(t.outcome == "done" for s in run.state.steps.values() for t in s.tries if t.submission == name)
-        if submission.status != "bound" or clean:
-            scrap = run.journal.folder.submission(name) / "submitit"
-            effects.perform("remove", str(scrap), partial(shutil.rmtree, scrap, ignore_errors=True))
+        for scrap in ("submitit", "wake") if submission.status != "bound" or clean else ("wake",):
+            path = run.journal.folder.submission(name) / scrap
+            effects.perform("remove", str(path), partial(shutil.rmtree, path, ignore_errors=True))
+        if submission.compute == "local":
+            fsio.remove(layout.local / f"{name}.jsonl")
     run.journal.save_snapshot(run.state)
     fsio.remove(layout.live / run.run_id)

@@ -6,6 +6,7 @@ from outerloop_hpc import fsio
 from outerloop_hpc.engine import archive
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.layout import Layout, RunFolder, element_file
+from outerloop_hpc.engine.plain import plain
 from outerloop_hpc.engine.records import LOG
 from outerloop_hpc.engine.spec import RunSpec, stamp
 from outerloop_hpc.engine.state import RunState, Step, Try
@@ -27,44 +28,44 @@ def publish(layout: Layout, folder: RunFolder, spec: RunSpec, state: RunState, k
 
 
 def report(folder: RunFolder, spec: RunSpec, state: RunState, words: str) -> str:
-    """Return ``report.md``."""
+    """Return ``report.md``. Every value is made harmless on its way into the template, except the kind's ``words``."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only endings need it
+    from markupsafe import Markup  # noqa: PLC0415 - goes with it
+
+    environment = Environment(
+        loader=PackageLoader("outerloop_hpc.engine", "."),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - this is Markdown; ``finalize`` neutralises each value instead
+        finalize=lambda value: value if isinstance(value, Markup) else plain(str(value)),
+    )
     ended = state.ended
-    verdict = f"**{ended.ending}**: {plain(ended.reason)}" if ended else f"**{state.phase}**"
-    lines = [
-        f"# {spec.kind} run {spec.run}",
-        "",
-        verdict,
-        "",
-        f"- target `{spec.target}` at commit `{spec.commit}`, because of {plain(spec.cause)}",
-        f"- image `{spec.image.path or 'none'}`" + (f" (sha256 {spec.image.sha256})" if spec.image.sha256 else ""),
-        f"- made {stamp(spec.made_at)} by {spec.made_by}" + (f", ended {stamp(ended.at)}" if ended else ""),
-        f"- everything about it: `outerloop-hpc explain {spec.run}`",
-        "",
-    ]
-    if words:
-        lines += [words.rstrip(), ""]
-    lines += ["## Tries", "", "| step | try | job | outcome | node | why | log |", "|---|---|---|---|---|---|---|"]
-    for step in state.steps.values():
-        lines += [_try_line(folder, state, step, one) for one in step.tries]
-    lines += ["", "## Accounting", "", *_accounting(folder, state), ""]
-    return "\n".join(lines)
+    return environment.get_template("report.md.j2").render(
+        spec=spec,
+        verdict=ended.ending if ended else state.phase,
+        reason=ended.reason if ended else "",
+        made=stamp(spec.made_at),
+        ended=stamp(ended.at) if ended else "",
+        words=Markup(words.rstrip()),  # noqa: S704 - kinds neutralise their own text
+        tries=[_try_row(folder, state, step, one) for step in state.steps.values() for one in step.tries],
+        accounting=[_accounting_row(folder, name) for name in state.submissions],
+    )
 
 
-def plain(text: str) -> str:
-    """One line of outside text, harmless in Markdown: no line breaks, table cells, tags or control characters."""
-    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())[:500]
-    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("`", "&#96;")):
-        flat = flat.replace(character, entity)
-    return flat
-
-
-def _try_line(folder: RunFolder, state: RunState, step: Step, one: Try) -> str:
+def _try_row(folder: RunFolder, state: RunState, step: Step, one: Try) -> dict[str, object]:
     submission = state.submissions[one.submission]
-    job = job_of(submission.job_id, one.index, len(submission.elements))
     log = folder.submission(one.submission) / element_file(one.index, LOG)
-    shown = log.relative_to(folder.path) if log.exists() else "none"
-    outcome = one.outcome or "under way"
-    return f"| {step.spec.key} | {one.number} | {job} | {outcome} | {one.node} | {plain(one.reason)} | `{shown}` |"
+    return {
+        "step": step.spec.key,
+        "number": one.number,
+        "job": job_of(submission.job_id, one.index, len(submission.elements)),
+        "outcome": one.outcome or "under way",
+        "node": one.node,
+        "reason": one.reason,
+        "log": log.relative_to(folder.path) if log.exists() else "none",
+    }
 
 
 def job_of(job_id: str, index: int, count: int) -> str:
@@ -74,13 +75,9 @@ def job_of(job_id: str, index: int, count: int) -> str:
     return job_id if count == 1 else f"{job_id}_{index}"
 
 
-def _accounting(folder: RunFolder, state: RunState) -> list[str]:
-    lines = []
-    for name in state.submissions:
-        path = folder.accounting(name).relative_to(folder.path)
-        found = archive.read(folder, name)
-        if found is None:
-            lines.append(f"- `{name}`: not archived")
-        else:
-            lines.append(f"- `{path}`: {len(found.rows)} rows" + (f"; {found.note}" if found.note else ""))
-    return lines or ["- nothing was submitted"]
+def _accounting_row(folder: RunFolder, name: str) -> dict[str, object]:
+    found = archive.read(folder, name)
+    if found is None:
+        return {"path": name, "text": "not archived"}
+    text = f"{len(found.rows)} rows" + (f"; {found.note}" if found.note else "")
+    return {"path": folder.accounting(name).relative_to(folder.path), "text": text}

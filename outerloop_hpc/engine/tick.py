@@ -24,7 +24,7 @@ from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import RunSpec, stamp
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.errors import Fault, OuterloopError, TryLater
+from outerloop_hpc.errors import ConfigError, Fault, OuterloopError, TryLater
 from outerloop_hpc.slurm.port import Availability, Compute, JobRef
 
 _log = logging.getLogger(__name__)
@@ -34,31 +34,44 @@ _LARGEST = 1000
 _QUIET = frozenset({"wait", "alive"})
 
 
+class OverBudget(ConfigError):  # noqa: N818 - states the finding
+    """A run would cost more than the contract or the operator allows; a later pass may find room."""
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Something a lane wants done: a run to make, or why it cannot be made.
+    """Something a lane wants done.
 
     Attributes:
         key: names the order; a claim on it is exclusive.
-        spec: the run; ``None`` when refused.
-        reason: why now, or why not.
+        reason: why now.
+        make: makes the run's specification, once nobody holds the order; raises ConfigError when it cannot be made.
     """
 
     target: str
     key: str
-    spec: RunSpec | None
     reason: str
+    make: Callable[[], RunSpec]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A target that a lane could not serve; the next one is served all the same."""
+
+    target: str
+    text: str
+    later: bool
 
 
 class Lane(Protocol):
-    """A source of new runs. It isolates its own targets: one that fails yields a refusal and the next is served."""
+    """A source of new runs. It isolates its own targets: one that fails yields trouble and the next is served."""
 
     @property
     def name(self) -> str:
         """Its word for people."""
         ...
 
-    def orders(self) -> Iterable[Order]:
+    def orders(self) -> Iterable[Order | Trouble]:
         """Yield what is wanted now; orders that were carried out may come again."""
         ...
 
@@ -144,11 +157,13 @@ class Pass:
 
         Raises:
             TryLater: the state folder cannot be written at all.
+            FilesystemUnfit: nothing is exclusive there.
         """
         with _without_collector():
             return self._run()
 
     def _run(self) -> PassResult:
+        self._require_fit()
         self._beat("started")
         self.result.held = self._why_held()
         live = list(self._load(self.only or runs.live(self.engine.layout)))
@@ -165,6 +180,16 @@ class Pass:
         self.result.problems += carrier.problems
         self._beat("completed")
         return self.result
+
+    def _require_fit(self) -> None:
+        """Refuse a filesystem on which two passes could not be told apart; asked once per state folder."""
+        known = self.engine.layout.tick / "filesystem.json"
+        if self.dry_run or known.exists():
+            return
+        found = fsio.require_exclusive(self.engine.layout.root)
+        fsio.make_folder(known.parent)
+        said = {"schema": "filesystem/1", "at": stamp(self.now), "link": found.link, "failures": found.failures}
+        fsio.replace(known, json.dumps(said).encode() + b"\n")
 
     def _beat(self, phase: str) -> None:
         if self.dry_run:
@@ -280,15 +305,22 @@ class Pass:
         for lane in self.lanes:
             for order in lane.orders():
                 try:
-                    self._serve(lane.name, order, carrier)
+                    if isinstance(order, Trouble):
+                        self._note_trouble(lane.name, order)
+                    else:
+                        self._serve(lane.name, order, carrier)
                 except OuterloopError as fault:
                     self.result.faults.append((f"{lane.name} {order.target}", str(fault)))
 
+    def _note_trouble(self, lane: str, trouble: Trouble) -> None:
+        if trouble.later:
+            self.result.problems.append(f"{lane} {trouble.target}: {trouble.text}")
+            self.result.unavailable = True
+        else:
+            self.result.faults.append((f"{lane} {trouble.target}", trouble.text))
+
     def _serve(self, lane: str, order: Order, carrier: Carrier) -> None:
         layout = self.engine.layout
-        if order.spec is None:
-            self._say(lane, order, "refused")
-            return
         held = runs.claimed(layout, order.target, order.key)
         if held is not None:
             # Whoever claimed it may have died before the run was made; this is a no-op for all others.
@@ -298,15 +330,19 @@ class Pass:
         limit = self.engine.limits.live_runs
         if self.result.held or (limit and self.result.live >= limit):
             why = self.result.held or f"{self.result.live} runs are live, the limit is {limit}"
-            self.result.lines.append((f"{lane} {order.target}", reconcile.Line(order.key, "lane.held", "wait", why)))
+            self._say(lane, order, "lane.held", "wait", why)
             return
-        self._say(lane, order, "run")
+        try:
+            spec = order.make()
+        except OverBudget as over:
+            self._say(lane, order, "lane.budget", "wait", str(over))
+            return
+        self._say(lane, order, "lane.run", "run", order.reason)
         if not self.dry_run:
-            self._begin(runs.claim(layout, order.key, order.spec).spec, carrier)
+            self._begin(runs.claim(layout, order.key, spec).spec, carrier)
 
-    def _say(self, lane: str, order: Order, verdict: str) -> None:
-        line = reconcile.Line(order.key, f"lane.{verdict}", verdict, order.reason)
-        self.result.lines.append((f"{lane} {order.target}", line))
+    def _say(self, lane: str, order: Order, rule: str, verdict: str, reason: str) -> None:
+        self.result.lines.append((f"{lane} {order.target}", reconcile.Line(order.key, rule, verdict, reason)))
 
     def _begin(self, spec: RunSpec, carrier: Carrier) -> None:
         runs.ensure(self.engine.layout, spec)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from outerloop_hpc.engine import archive, inbox
 from outerloop_hpc.engine.events import PersonDecided
-from outerloop_hpc.engine.evidence import Evidence, Files, Index, Look, answered, files_of, listing, ref_of
+from outerloop_hpc.engine.evidence import Evidence, Files, Index, Look, answered, ref_of
 from outerloop_hpc.engine.journal import Journal
 from outerloop_hpc.engine.layout import Layout, RunFolder, element_file
 from outerloop_hpc.engine.reconcile import Unbound, archive_note
@@ -18,6 +18,7 @@ from outerloop_hpc.engine.records import RECORD
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState, Submission
+from outerloop_hpc.engine.tryfiles import files_of, listing
 from outerloop_hpc.slurm.port import Answer, Availability, Compute, JobRef, Observation
 
 _NO_FILES = Files()

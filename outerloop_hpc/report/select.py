@@ -8,26 +8,7 @@ from typing import Final
 from outerloop_hpc.errors import UsageError
 from outerloop_hpc.report.costs import Window
 from outerloop_hpc.report.jobs import JobReport
-
-#: sacct's short words for states.
-_SHORT: Final = {
-    "BF": "BOOT_FAIL",
-    "CA": "CANCELLED",
-    "CD": "COMPLETED",
-    "DL": "DEADLINE",
-    "F": "FAILED",
-    "NF": "NODE_FAIL",
-    "OOM": "OUT_OF_MEMORY",
-    "PD": "PENDING",
-    "PR": "PREEMPTED",
-    "R": "RUNNING",
-    "RQ": "REQUEUED",
-    "RS": "RESIZING",
-    "RV": "REVOKED",
-    "S": "SUSPENDED",
-    "TO": "TIMEOUT",
-}
-
+from outerloop_hpc.slurm.states import COMPACT, Life, classify
 
 _ALWAYS: Final = Window()
 
@@ -81,8 +62,8 @@ def state_words(text: str) -> frozenset[str]:
     """
     found: set[str] = set()
     for word in words(text):
-        state = _SHORT.get(word.upper(), word.upper())
-        if state not in _SHORT.values():
-            raise UsageError(f"{word!r} is not a job state; known: {', '.join(sorted(_SHORT.values()))}")
+        state = COMPACT.get(word.upper(), word.upper())
+        if classify(state).life is Life.UNKNOWN:
+            raise UsageError(f"{word!r} is not a job state; known: {', '.join(sorted(COMPACT.values()))}")
         found.add(state)
     return frozenset(found)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.cluster import cache
 from tests.cluster.cache import BuildFailed
 from tests.cluster.cluster import IMAGES
 from tests.cluster.machine import SOURCE, Bind, Machine, Plan
-from tests.cluster.rootfs import CONTAINER, SLURM26, root
+from tests.cluster.rootfs import CONTAINER, SLURM26, mirror, root
 from tests.cluster.venv import CHECKOUT, host_pip_configuration, host_settings, pip_settings
 
 _FILE = "image.sif"
@@ -22,8 +22,9 @@ def image(definition: Path | None = None, where: Path | None = None) -> str:
 
     Args:
         definition: an Apptainer definition of the checkout, built as it stands (with network, in the checkout's
-            copy); without one the image is made from a prepared root file system with Python and git, which
-            needs neither ``%post`` nor a capability for it.
+            copy, its template variable ``MIRROR`` being this machine's Debian mirror). Without one the image is
+            made from a prepared root file system with Python and git, which needs neither ``%post`` nor a
+            capability for it.
         where: the cache folder.
 
     Raises:
@@ -49,7 +50,7 @@ def _text(definition: Path) -> str:
 def _from_root(prepared: Path, store: Path, aside: Path, log: Path) -> None:
     binds = (Bind(prepared, "/prepared"), Bind(aside, "/built", read_only=False))
     with Machine(Plan(root(SLURM26, store), binds), store) as machine:
-        _build(machine, "/prepared", {}, aside, log)
+        _build(machine, ["/prepared"], {}, aside, log)
 
 
 def _from_definition(definition: Path, store: Path, aside: Path, log: Path) -> None:
@@ -57,14 +58,16 @@ def _from_definition(definition: Path, store: Path, aside: Path, log: Path) -> N
     binds = (*host_settings(settings), Bind(aside, "/built", read_only=False))
     plan = Plan(root(SLURM26, store), binds, ((CHECKOUT, SOURCE),), network=True)
     with Machine(plan, store) as machine:
-        _build(machine, f"{SOURCE}/{definition}", settings, aside, log)
+        given = ["--build-arg", f"MIRROR={mirror()}"] if "MIRROR" in _text(CHECKOUT / definition) else []
+        _build(machine, [*given, str(definition)], settings, aside, log)
 
 
-def _build(machine: Machine, source: str, settings: dict[str, str], aside: Path, log: Path) -> None:
-    argv: Sequence[str] = ["apptainer", "build", f"/built/{_FILE}", source]
-    done = machine.run(argv, env=settings, timeout=_BUILD_LIMIT_S, cwd="/" if source == "/prepared" else SOURCE)
+def _build(machine: Machine, source: Sequence[str], settings: Mapping[str, str], aside: Path, log: Path) -> None:
+    options, what = source[:-1], source[-1]
+    argv = ["apptainer", "build", *options, f"/built/{_FILE}", what]
+    done = machine.run(argv, env=settings, timeout=_BUILD_LIMIT_S, cwd="/" if what.startswith("/") else SOURCE)
     log.write_text(f"$ {' '.join(argv)}\n{done.stdout}{done.stderr}", encoding="utf-8")
     if not done.ok:
-        raise BuildFailed(f"the container image from {source} could not be built: {done.complaint()}; log: {log}")
+        raise BuildFailed(f"the container image from {what} could not be built: {done.complaint()}; log: {log}")
     (aside / _FILE).chmod(0o644)
     aside.chmod(0o755)

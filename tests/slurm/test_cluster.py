@@ -70,7 +70,7 @@ def test_array_runs_inside_apptainer_as_alice(cluster26: Cluster, apptainer_imag
     )
     confined = "apptainer exec --containall --no-home --net --network none"
     script = f"exec {confined} --bind {SHARED}:/probe:ro {apptainer_image} python3 /probe/probe.py"
-    job = submit(cluster26, "--array=0-3", "--output=inside-%a.txt", script=script)
+    job = submit(cluster26, "--array=0-3", "--output=inside-%a.txt", "--error=inside-%a.err", script=script)
     wait_accounted(cluster26, job, ["COMPLETED"] * 4)
     for element in range(4):
         assert cluster26.read(f"{SHARED}/inside-{element}.txt") == "debian 5001\n"

@@ -17,7 +17,8 @@ from outerloop_hpc.container.choose import choose
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.container.runtime import Bind, Runtime, Sandbox, make_scratch
 from outerloop_hpc.measure.child import Limits
-from outerloop_hpc.measure.run import Measurement, Outcome, Request, measure
+from outerloop_hpc.measure.measurement import Measurement, Outcome
+from outerloop_hpc.measure.run import Request, measure
 from outerloop_hpc.process import run_command
 
 pytestmark = [

@@ -12,7 +12,8 @@ from outerloop_hpc.container.choose import choose
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.container.runtime import Sandbox, make_scratch
 from outerloop_hpc.measure.child import Limits
-from outerloop_hpc.measure.run import Outcome, Request, measure
+from outerloop_hpc.measure.measurement import Outcome
+from outerloop_hpc.measure.run import Request, measure
 
 pytestmark = pytest.mark.local
 

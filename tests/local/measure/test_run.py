@@ -16,7 +16,8 @@ import pytest
 
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.measure.child import Limits
-from outerloop_hpc.measure.run import Measurement, Outcome, Request, measure
+from outerloop_hpc.measure.measurement import Measurement, Outcome
+from outerloop_hpc.measure.run import Request, measure
 
 pytestmark = pytest.mark.local
 

@@ -22,6 +22,7 @@ from outerloop_hpc.process import run_command
 from outerloop_hpc.slurm.port import (
     Availability,
     Bound,
+    Compute,
     JobRef,
     Resources,
     SubmissionAmbiguous,
@@ -392,3 +393,13 @@ def test_the_user_is_the_one_of_the_process(stubs: Stubs, monkeypatch: pytest.Mo
     monkeypatch.setenv("LOGNAME", "somebody")
     slurm = compute(stubs)
     assert (slurm.name, slurm.user) == ("slurm", ME)
+
+
+def test_slurm_is_one_of_the_places_where_submissions_run(stubs: Stubs) -> None:
+    place: Compute = compute(stubs)
+    assert place.name == "slurm"
+
+
+def test_importing_the_port_over_slurm_does_not_load_submitit() -> None:
+    program = "import sys, outerloop_hpc.slurm.submit; sys.exit('submitit' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

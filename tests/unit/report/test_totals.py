@@ -111,6 +111,7 @@ def test_efficiency_of_a_run_is_weighted_and_says_what_was_not_measured() -> Non
     (run,) = run_reports(("r", one) for one in (long, short, unknown))
     assert run.cpu_efficiency == pytest.approx(10000.1 / 10010)
     assert run.notes == ("CPU time was measured for 2 of 3 ended attempts",)
+    assert run_reports(("r", one) for one in (long, short))[0].notes == ()
 
 
 def test_runs_stand_in_the_order_they_came() -> None:

@@ -216,6 +216,18 @@ def test_only_some_nodes_measured_is_said() -> None:
     assert spread.notes == ()
 
 
+def test_nodes_are_counted_where_their_names_cannot_be_read() -> None:
+    rack = {"AllocNodes": "4", "NodeList": "r[1-2]n[1-2]"}
+    assert used(rack, {}, {"JobID": "7.0", **rack}).notes == ()
+    assert used(rack, {}, {"JobID": "7.0", **rack, "AllocNodes": "3"}).notes == (
+        "only 3 of 4 nodes had a measured step",
+    )
+
+
+def test_what_a_running_jobs_ended_steps_used_is_not_its_peak() -> None:
+    assert used({"End": "Unknown", "State": "RUNNING"}, {}).memory_used_bytes is None
+
+
 @pytest.mark.parametrize(
     ("job", "note"),
     [
