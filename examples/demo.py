@@ -136,7 +136,7 @@ def contained() -> bool:
     try:
         runtime = choose("auto", image=None, uncontained=False, environ=dict(os.environ))
     except OuterloopError as error:
-        say(f"containment: NONE, the benchmark sees this whole machine ({error})")
+        say(f"containment: NONE, the benchmark sees the whole machine ({str(error).partition(';')[0]})")
         return False
     say(f"containment: {runtime.name}, seen to work on this machine")
     return True

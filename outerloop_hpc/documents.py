@@ -5,11 +5,11 @@ A newer schema than this version knows is read-only for us and said so; an unrea
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import from_json
 
 from outerloop_hpc import fsio
 from outerloop_hpc.errors import Fault
@@ -32,14 +32,15 @@ class Document(Value):
 
     @model_validator(mode="after")
     def _known_schema(self) -> Self:
-        if self.document_schema:
-            self._check_schema(self.document_schema)
-        else:
+        if not self.document_schema:
+            # A before-validator would do this too, but makes pydantic build every document twice.
             object.__setattr__(self, "document_schema", f"{self.name}/{self.version}")
+        self.check_schema(self.document_schema)
         return self
 
     @classmethod
-    def _check_schema(cls, said: str) -> None:
+    def check_schema(cls, said: str) -> None:
+        """Refuse a schema that is another's, or newer than this version knows; raises ValueError."""
         name, _, version = said.partition("/")
         if name != cls.name or not (version.isascii() and version.isdigit()):
             raise ValueError(f"schema is {said!r}, expected {cls.name}/{cls.version}")
@@ -63,26 +64,21 @@ def decode(model: type[Any], data: bytes, path: Path) -> Any:
     try:
         return model.model_validate_json(data)
     except ValidationError as error:
-        # A newer document may have another shape: that it is newer is what people must read. Asked only now, since
-        # a validator that runs before the fields makes pydantic build every document twice.
-        _complain_of_schema(model, data, path)
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise Fault(
-            f"{path}: not a readable {model.name} document: {where + ': ' if where else ''}{first['msg']}"
-        ) from error
+        raise Fault(f"{path}: not a readable {model.name} document: {_complaint(model, data, error)}") from error
 
 
-def _complain_of_schema(model: type[Any], data: bytes, path: Path) -> None:
+def _complaint(model: type[Any], data: bytes, error: ValidationError) -> str:
+    """Say what is wrong: a newer document may have another shape, so its schema is what people must read first."""
     try:
-        said = from_json(data)["schema"]
-    except (ValueError, LookupError, TypeError):
-        return
-    try:
-        if said:
-            model._check_schema(str(said))  # noqa: SLF001 - one noun: a document and how to read it
-    except ValueError as error:
-        raise Fault(f"{path}: not a readable {model.name} document: {error}") from error
+        model.check_schema(str(json.loads(data)["schema"]))
+    except ValueError as wrong:
+        if not isinstance(wrong, json.JSONDecodeError):
+            return str(wrong)
+    except (KeyError, TypeError, RecursionError):
+        pass
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where + ': ' if where else ''}{first['msg']}"
 
 
 def load(model: type[Any], path: Path) -> Any:

@@ -14,8 +14,8 @@ from outerloop_hpc import fsio
 from outerloop_hpc.benchmark import history, results
 from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, Containment, Earlier, default_seeds, dump
 from outerloop_hpc.clock import Clock
-from outerloop_hpc.config import Settings
-from outerloop_hpc.config import Target as TargetSettings
+from outerloop_hpc.config.settings import Settings
+from outerloop_hpc.config.settings import Target as TargetSettings
 from outerloop_hpc.container.image import identify
 from outerloop_hpc.engine.jobs import load_job
 from outerloop_hpc.engine.layout import Layout, new_run_id, parse_run_id

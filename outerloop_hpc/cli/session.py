@@ -16,8 +16,8 @@ import typer
 
 if TYPE_CHECKING:
     from outerloop_hpc.benchmark.lane import BenchmarkLane
-    from outerloop_hpc.config import Settings
-    from outerloop_hpc.configsources import Loaded
+    from outerloop_hpc.config.settings import Settings
+    from outerloop_hpc.config.sources import Loaded
     from outerloop_hpc.engine.layout import Layout
     from outerloop_hpc.engine.tick import Engine
 
@@ -33,7 +33,7 @@ class Session:
     @cached_property
     def loaded(self) -> Loaded:
         """The settings with their origins."""
-        from outerloop_hpc.configsources import load  # noqa: PLC0415 - only when a command needs settings
+        from outerloop_hpc.config.sources import load  # noqa: PLC0415 - only when a command needs settings
 
         root = None if self.state is None else str(self.state.absolute())
         return load(Path.cwd(), self.environ, {"state.root": root}, config=self.config)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from outerloop_hpc import __version__
 from outerloop_hpc.benchmark.plan import BenchmarkKind
+from outerloop_hpc.benchmark.results import refresh_ledger
 from outerloop_hpc.clock import SystemClock
-from outerloop_hpc.config import Settings
+from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.engine.carry import Hands
 from outerloop_hpc.engine.events import Author
 from outerloop_hpc.engine.kind import Kind
@@ -49,7 +50,11 @@ def build_engine(settings: Settings, layout: Layout, environ: Mapping[str, str])
         largest = slurm.max_array_size if default == "slurm" else _local_largest
     kinds: dict[str, Kind] = {kind.name: kind for kind in (BenchmarkKind(),)}
     author = Author(host=socket.gethostname(), pid=os.getpid(), user=getpass.getuser(), version=__version__)
-    hands = Hands(layout, computes, author, SystemClock(), wake=WAKE if settings.slurm.wake else "")
+
+    def render(target: str) -> None:
+        refresh_ledger(layout, target)
+
+    hands = Hands(layout, computes, author, SystemClock(), wake=WAKE if settings.slurm.wake else "", render=render)
     return Engine(
         hands=hands,
         kinds=kinds,

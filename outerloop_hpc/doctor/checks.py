@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from outerloop_hpc import fsio
-from outerloop_hpc.config import Settings
+from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.container.choose import choose
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.errors import OuterloopError

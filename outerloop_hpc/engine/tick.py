@@ -159,11 +159,11 @@ class Pass:
             TryLater: the state folder cannot be written at all.
             FilesystemUnfit: nothing is exclusive there.
         """
+        self._require_fit()
         with _without_collector():
             return self._run()
 
     def _run(self) -> PassResult:
-        self._require_fit()
         self._beat("started")
         self.result.held = self._why_held()
         live = list(self._load(self.only or runs.live(self.engine.layout)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from tests.cluster import rootfs
 from tests.cluster.cluster import Cluster, start
 from tests.cluster.image import image
+from tests.cluster.venv import CHECKOUT
+from tests.slurm.project import Project
 
 VERSIONS = ("slurm22", "slurm26")
 
@@ -58,6 +61,18 @@ def cluster26(clusters: Clusters) -> Cluster:
 def apptainer_image() -> str:
     """Path, inside ``cluster26``, of an image with Python and git."""
     return image()
+
+
+@pytest.fixture(scope="session")
+def containment(cluster: Cluster) -> str:
+    """What benchmarks run in: on the newer Slurm an Apptainer image from ``containers/``, on the older one nothing."""
+    return image(CHECKOUT / "containers" / "python.def") if cluster.version >= (26, 5) else ""
+
+
+@pytest.fixture
+def project(cluster: Cluster, containment: str, request: pytest.FixtureRequest) -> Project:
+    """A fresh project of alice's, named after the test."""
+    return Project(cluster, re.sub(r"\W+", "-", request.node.name).strip("-")[:60], containment)
 
 
 @pytest.fixture(autouse=True)
