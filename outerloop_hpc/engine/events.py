@@ -14,6 +14,9 @@ TryOutcome = Literal[
     "done", "lost", "timed_out", "out_of_memory", "cancelled", "withdrawn", "refused", "abandoned", "superseded"
 ]
 
+#: The rule of a try that a person gave up when nobody could say what became of it; it uses up none of the tries.
+GAVE_UP = "person.gave-up"
+
 #: What a person may say in the inbox.
 PersonAction = Literal["resume", "end"]
 

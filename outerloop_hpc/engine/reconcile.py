@@ -171,7 +171,8 @@ def _tries(planner: _Planner) -> None:
         evidence = given.evidence.get((submission.name, current.index))
         if evidence is None:
             continue
-        if submission.status != "bound" and not (evidence.files.record or evidence.files.claim):
+        files = evidence.files
+        if submission.status != "bound" and not (files.record or files.claim or files.fault):
             continue
         ruling = rule(
             evidence,
@@ -181,7 +182,7 @@ def _tries(planner: _Planner) -> None:
             host=given.here.host,
             policy=given.policies[submission.compute],
         )
-        if ruling.verdict == "wait" and submission.status != "bound":
+        if ruling.verdict == "wait" and submission.status != "bound" and not files.fault:
             continue
         ruling = _or_given_up(ruling, planner.given_up.get((step.spec.key, current.number)))
         subject = f"{step.spec.key} try {current.number}"
@@ -209,7 +210,7 @@ def _or_given_up(ruling: Ruling, why: str | None) -> Ruling:
     """End a try that the table cannot rule on, once a person has answered what was asked about it."""
     if ruling.verdict != "ask" or why is None:
         return ruling
-    return replace(ruling, rule="person.gave-up", verdict="ended", outcome="lost", reason=why, needs="")
+    return replace(ruling, rule=ev.GAVE_UP, verdict="ended", outcome="lost", reason=why, needs="")
 
 
 def _try_ended(key: str, number: int, ruling: Ruling, evidence: Evidence) -> ev.TryEnded:
@@ -232,6 +233,7 @@ def _try_ended(key: str, number: int, ruling: Ruling, evidence: Evidence) -> ev.
 
 def _unbound(planner: _Planner) -> tuple[str, ...]:
     given, abandon = planner.given, []
+    faulty = {name for (name, _), seen in given.evidence.items() if seen.files.fault}
     for name, submission in list(planner.state.submissions.items()):
         known = given.unbound.get(name)
         if submission.status != "intended" or known is None:
@@ -242,6 +244,9 @@ def _unbound(planner: _Planner) -> tuple[str, ...]:
             planner.say(name, "submission.adopted", "bound", f"{reason}: {known.found}")
         elif not known.answered:
             planner.say(name, "submission.unknown", "wait", "the scheduler did not answer", "squeue and sacct answers")
+        elif name in faulty:
+            needs = "readable files of its tries"
+            planner.say(name, "submission.unreadable", "wait", "its job left a file that cannot be read", needs)
         elif _surfaced_by(submission, given) > given.now:
             lag = given.policies[submission.compute].submit_lag_s
             planner.say(name, "submission.lagging", "wait", "no job of this name yet", f"{lag:g} s of this, or a job")
@@ -347,6 +352,8 @@ def archive_note(
         return "accounting is switched off here: not measured"
     if submission.status != "bound":
         return "it never got a job id: nothing to account for"
+    if availability is Availability.UNAVAILABLE:
+        return None
     if ended_for_s >= policy.archive_wait_s:
         return f"accounting had no complete rows {policy.archive_wait_s:g} s after the end: partly measured at best"
     return None

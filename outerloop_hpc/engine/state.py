@@ -205,7 +205,9 @@ class _Fold:
             self.steps[element.step] = step.model_copy(update={"tries": (*step.tries, new)})
 
     def _submission_bound(self, event: ev.SubmissionBound) -> None:
-        self._submission(event.name, status="bound", job_id=event.job_id, cluster=event.cluster)
+        # An answer without a cluster (a job found by its name) keeps the one that it was sent to.
+        cluster = event.cluster or self.submissions[event.name].cluster
+        self._submission(event.name, status="bound", job_id=event.job_id, cluster=cluster)
 
     def _submission_refused(self, event: ev.SubmissionRefused) -> None:
         self._submission(event.name, status="refused", archived=True)
@@ -237,6 +239,7 @@ class _Fold:
                 "node": event.node,
                 "record_outcome": event.record_outcome,
                 "ended_at": self.at,
+                "forgiven": event.rule == ev.GAVE_UP,
             },
         )
         if event.outcome == "done":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -109,8 +110,7 @@ def gather(run: LiveRun, indexes: Mapping[str, Index], now: datetime, policies: 
         files = files_of(known.folder, known.listing, current, run=run.run_id)
         evidence[name, current.index] = Evidence(files, index.look(submission, current.index))
         if submission.status == "intended" and (name not in unbound or unbound[name].found is None):
-            claimed = files.claim.holder.job_id if files.claim and not files.claim.abandoned else None
-            unbound[name] = _unbound(index, submission, claimed)
+            unbound[name] = _unbound(index, submission, _started_as(files))
     # Accounting is archived when no try is open; one that runs is.
     busy = {name for name, known in looks.items() if known.running}
     return Gathered(evidence, unbound, inbox.waiting(folder), _archivable(run, indexes, now, policies, busy))
@@ -132,6 +132,12 @@ class _Submitted:
     def settled(self, number: int) -> bool:
         """Whether an element runs and has no record: its claim says nothing that matters, so it is not read."""
         return number in self.running and element_file(number, RECORD) not in self.listing
+
+
+def _started_as(files: Files) -> str | None:
+    """Return the job id that an element left in its claim or record, if it ever started."""
+    left = files.record or (files.claim if files.claim and not files.claim.abandoned else None)
+    return left.holder.job_id if left is not None else None
 
 
 def _unbound(index: Index, submission: Submission, claimed: str | None) -> Unbound:
@@ -171,4 +177,5 @@ def _archivable(
 def policies_for(policy: Policy, computes: Iterable[str]) -> dict[str, Policy]:
     """The windows for each compute. This machine's own processes leave nothing to wait for."""
     here = replace(policy, confirm_s=0.0, soft_window_s=0.0, submit_lag_s=min(policy.submit_lag_s, 15.0))
-    return {name: here if name == "local" else policy for name in computes}
+    # A run may rest on a compute that is not configured on this host: it is unavailable here, and no error.
+    return defaultdict(lambda: policy, {name: here if name == "local" else policy for name in computes})

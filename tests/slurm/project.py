@@ -17,7 +17,8 @@ from outerloop_hpc.engine.layout import parse_run_id
 from outerloop_hpc.engine.state import RunState, Submission, apply
 from outerloop_hpc.process import Finished
 from tests.cluster.cluster import SHARED, Cluster
-from tests.cluster.machine import SOURCE, Process, Spawned
+from tests.cluster.machine import SOURCE, Spawned
+from tests.cluster.processes import Process
 
 TOOL = ("python", "-m", "outerloop_hpc.cli.main")
 #: What a patient benchmark calls itself while it waits to be released.

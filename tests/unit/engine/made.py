@@ -237,6 +237,9 @@ class Table:
     def settled(self, key: str = "measure-1") -> str | None:
         return self.state.steps[key].settled()
 
+    def phase(self) -> str:
+        return self.state.phase
+
     def outcomes(self, key: str = "measure-1") -> list[str | None]:
         return [one.outcome for one in self.state.steps[key].tries]
 
