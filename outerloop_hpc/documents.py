@@ -5,6 +5,7 @@ A newer schema than this version knows is read-only for us and said so; an unrea
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,7 +18,7 @@ from outerloop_hpc.errors import Fault
 class Value(BaseModel):
     """A frozen part of a document; unknown keys of a later minor version are kept, not lost."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")
+    model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings", defer_build=True)
 
 
 class Document(Value):
@@ -29,24 +30,25 @@ class Document(Value):
     document_schema: str = Field(default="", alias="schema", serialization_alias="schema")
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_schema(cls, data: Any) -> Any:
-        if isinstance(data, dict) and not data.get("schema") and not data.get("document_schema"):
-            return {**data, "schema": f"{cls.name}/{cls.version}"}
-        return data
-
     @model_validator(mode="after")
     def _known_schema(self) -> Self:
-        name, _, version = self.document_schema.partition("/")
-        if name != self.name or not version.isdigit():
-            raise ValueError(f"schema is {self.document_schema!r}, expected {self.name}/{self.version}")
-        if int(version) > self.version:
-            raise ValueError(
-                f"schema {self.document_schema} is newer than this version of outerloop-hpc knows "
-                f"({self.name}/{self.version}); read-only: upgrade to act on it"
-            )
+        if not self.document_schema:
+            # A before-validator would do this too, but makes pydantic build every document twice.
+            object.__setattr__(self, "document_schema", f"{self.name}/{self.version}")
+        self.check_schema(self.document_schema)
         return self
+
+    @classmethod
+    def check_schema(cls, said: str) -> None:
+        """Refuse a schema that is another's, or newer than this version knows; raises ValueError."""
+        name, _, version = said.partition("/")
+        if name != cls.name or not (version.isascii() and version.isdigit()):
+            raise ValueError(f"schema is {said!r}, expected {cls.name}/{cls.version}")
+        if int(version) > cls.version:
+            raise ValueError(
+                f"schema {said} is newer than this version of outerloop-hpc knows "
+                f"({cls.name}/{cls.version}); read-only: upgrade to act on it"
+            )
 
     def encoded(self) -> bytes:
         """Return the file's bytes: UTF-8 JSON on one line, with a final newline."""
@@ -62,11 +64,21 @@ def decode(model: type[Any], data: bytes, path: Path) -> Any:
     try:
         return model.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise Fault(
-            f"{path}: not a readable {model.name} document: {where + ': ' if where else ''}{first['msg']}"
-        ) from error
+        raise Fault(f"{path}: not a readable {model.name} document: {_complaint(model, data, error)}") from error
+
+
+def _complaint(model: type[Any], data: bytes, error: ValidationError) -> str:
+    """Say what is wrong: a newer document may have another shape, so its schema is what people must read first."""
+    try:
+        model.check_schema(str(json.loads(data)["schema"]))
+    except ValueError as wrong:
+        if not isinstance(wrong, json.JSONDecodeError):
+            return str(wrong)
+    except (KeyError, TypeError, RecursionError):
+        pass
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where + ': ' if where else ''}{first['msg']}"
 
 
 def load(model: type[Any], path: Path) -> Any:

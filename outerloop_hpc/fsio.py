@@ -49,8 +49,15 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path, *, private: bool = False) -> None:
-    """Make a folder and its parents; ``private`` ones (pickles, keys, session homes) are 0700."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Make a folder and its parents; ``private`` ones (pickles, keys, session homes) are 0700.
+
+    Raises:
+        TryLater: the filesystem is full, read-only or over quota.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _as_try_later(error, folder) from error
     if private and folder.stat().st_mode & 0o077:
         folder.chmod(0o700)
 
@@ -104,6 +111,10 @@ def _publish_folder(path: Path, data: bytes) -> bool:
         except OSError as error:
             if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
                 return read(path) == data
+            if error.errno == errno.ENOENT and path.exists():  # renamed by a request whose reply was lost
+                return read(path) == data
+            if error.errno in _FULL:
+                raise
             raise FilesystemUnfit(
                 f"{path.parent}: neither hard links nor exclusive folder renames work here ({error.strerror}); "
                 "put the state folder on another filesystem, see `outerloop-hpc doctor`"
@@ -138,8 +149,22 @@ def _replace(path: Path, data: bytes, mode: int | None) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file; gone already is fine."""
-    effects.perform("remove", str(path), lambda: path.unlink(missing_ok=True))
+    """Remove a document, however it was published; gone already is fine."""
+    effects.perform("remove", str(path), lambda: _remove(path))
+
+
+def _remove(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        if path.is_dir() and not path.is_symlink():
+            content(path).unlink(missing_ok=True)
+            path.rmdir()
+        else:
+            path.unlink()
+
+
+def content(path: Path) -> Path:
+    """Return the file that holds a document's bytes: where links are refused, the published name is a folder."""
+    return path / _INNER if path.is_dir() else path
 
 
 def _write_durably(path: Path, data: bytes, mode: int | None = None) -> None:

@@ -140,9 +140,13 @@ def _end_group(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, sig)
         try:
-            return process.communicate(timeout=_KILL_GRACE_S)
+            output = process.communicate(timeout=_KILL_GRACE_S)
         except subprocess.TimeoutExpired:
             continue
+        # A child that ignored TERM may live on without our pipes.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        return output
     return b"", b""
 
 

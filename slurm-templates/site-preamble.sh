@@ -21,7 +21,8 @@ export PATH
 umask 007
 
 OUTERLOOP_STATE__ROOT=@STATE@
-export OUTERLOOP_STATE__ROOT
+OUTERLOOP_CONFIG=@STATE@/outerloop.toml
+export OUTERLOOP_STATE__ROOT OUTERLOOP_CONFIG
 
 # Node-local scratch for clones and containers, where the site names it otherwise than TMPDIR. The value stays as
 # written until the node reads it (example):

@@ -1,4 +1,4 @@
-"""The history of a benchmark: one immutable document per run; the ledger and comparisons follow from them."""
+"""The history of a benchmark: one immutable point per run; the ledger and comparisons follow from them. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime
 
-from outerloop_hpc import fsio
 from outerloop_hpc.benchmark.work import work_of
-from outerloop_hpc.documents import Document, Value, load
-from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.documents import Document, Value
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import UsageError
@@ -111,22 +109,6 @@ def point_of(spec: RunSpec, state: RunState) -> Point | None:
     )
 
 
-def benchmarks(layout: Layout, target: str) -> list[str]:
-    """Names of the benchmarks with a history."""
-    return [name for name in fsio.names(layout.results / target) if (layout.results / target / name).is_dir()]
-
-
-def points(layout: Layout, target: str, benchmark: str) -> list[Point]:
-    """Every point of a benchmark's history, oldest first.
-
-    Raises:
-        Fault: a document cannot be read. It is never left out: the ledger would silently lose a number.
-    """
-    folder = layout.results / target / benchmark
-    found: list[Point] = [load(Point, folder / name) for name in fsio.names(folder) if name.endswith(".json")]
-    return sorted(found, key=lambda point: (point.at, point.run))
-
-
 def pick(found: Sequence[Point], wanted: str) -> Point:
     """Find a point by run id, or the newest one by (the beginning of) a commit id.
 
@@ -183,24 +165,3 @@ def ledger_rows(found: Iterable[Point]) -> dict[str, ledger.Row]:
         )
         for point in found
     )
-
-
-def refresh_ledger(layout: Layout, target: str) -> dict[str, ledger.Row]:
-    """Render ``results/<target>/leader.json`` and ``BENCHMARKS.md`` from the history; the last writer is never wrong.
-
-    Raises:
-        Fault: a history document cannot be read; the files stay as they are.
-    """
-    every = [point for name in benchmarks(layout, target) for point in points(layout, target, name)]
-    rows = ledger_rows(every)
-    folder = layout.results / target
-    digits = {point.benchmark: point.display_digits for point in every}
-    rendered = {"leader.json": ledger.encode(rows), "BENCHMARKS.md": ledger.render(rows, digits=digits).encode()}
-    for name, data in rendered.items():
-        try:
-            same = fsio.read(folder / name) == data
-        except FileNotFoundError:
-            same = False
-        if not same and rows:
-            fsio.replace(folder / name, data)
-    return rows

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from outerloop_hpc import fsio
-from outerloop_hpc.benchmark import history
+from outerloop_hpc.benchmark import history, results
 from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, Containment, Earlier, default_seeds, dump
 from outerloop_hpc.clock import Clock
-from outerloop_hpc.config import Settings
-from outerloop_hpc.config import Target as TargetSettings
+from outerloop_hpc.config.settings import Settings
+from outerloop_hpc.config.settings import Target as TargetSettings
 from outerloop_hpc.container.image import identify
 from outerloop_hpc.engine.jobs import load_job
 from outerloop_hpc.engine.layout import Layout, new_run_id, parse_run_id
@@ -57,8 +57,10 @@ class BenchmarkLane:
 
     name = KIND
 
-    def __init__(self, settings: Settings, layout: Layout, clock: Clock) -> None:
+    def __init__(self, settings: Settings, layout: Layout, clock: Clock, *, mirrors: Path, cache: Path) -> None:
+        """Set the lane up; a dry run gives other ``mirrors``, since looking at a target updates its mirror."""
         self.settings, self.layout, self.clock = settings, layout, clock
+        self.mirrors, self.cache = mirrors, cache
 
     def orders(self) -> Iterator[Order | Trouble]:
         """Yield one order per benchmark; a target that cannot be read yields why, and the next is served."""
@@ -79,8 +81,8 @@ class BenchmarkLane:
             TryLater: the repository does not answer.
         """
         settings = self._target(name)
-        mirror = Mirror(self.layout.mirrors / f"{name}.git", clock=self.clock)
-        fsio.make_folder(self.layout.mirrors)
+        mirror = Mirror(self.mirrors / f"{name}.git", clock=self.clock)
+        fsio.make_folder(self.mirrors)
         head = mirror.sync(settings.repository, settings.branch)
         at = mirror.resolve(commit) if commit else head
 
@@ -189,14 +191,14 @@ class BenchmarkLane:
             )
 
     def _earlier(self, seen: Sighted, benchmark: Benchmark) -> Earlier | None:
-        found = history.previous(history.points(self.layout, seen.target, benchmark.name), seen.commit)
+        found = history.previous(results.points(self.layout, seen.target, benchmark.name), seen.commit)
         return None if found is None else Earlier(run=found.run, commit=found.commit, values=found.values())
 
     def _image(self, target: str) -> Image:
         path = self._target(target).image
         if not path:
             return Image()
-        found = identify(Path(path), cache=self.layout.root / "images")
+        found = identify(Path(path), cache=self.cache / "images")
         return Image(path=str(found.path), sha256=found.sha256)
 
     def _target(self, name: str) -> TargetSettings:

@@ -7,8 +7,8 @@ from typing import Any
 
 from outerloop_hpc.benchmark.history import path_of, point_of
 from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, work_of
-from outerloop_hpc.engine.ending import plain
 from outerloop_hpc.engine.kind import Ask, Decision, End, Outcome, Submit, View
+from outerloop_hpc.engine.plain import plain
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.measure.statistics import compare, summarize
@@ -24,18 +24,19 @@ class BenchmarkKind:
 
     def plan(self, view: View) -> tuple[Decision, ...]:
         """Say what the run needs now."""
-        work = work_of(view.spec)
-        steps = _steps(view.spec, work)
-        if any(step.key not in view.steps for step in steps):
+        if not view.steps:
+            work = work_of(view.spec)
             seeds = f"{len(work.seeds)} seed{'s' if len(work.seeds) > 1 else ''}"
-            return (Submit(steps, f"measure {work.benchmark} at {view.spec.commit[:12]} with {seeds}"),)
-        outcomes = {step.parameters["seed"]: view.outcomes[step.key] for step in steps}
+            why = f"measure {work.benchmark} at {view.spec.commit[:12]} with {seeds}"
+            return (Submit(_steps(view.spec, work), why),)
+        # All steps were wanted at once, in the order of the seeds.
+        outcomes = {step.parameters["seed"]: view.outcomes[key] for key, step in view.steps.items()}
         cancelled = [seed for seed, outcome in outcomes.items() if outcome.word == "cancelled by a person"]
         if cancelled:
             return (_ask(view.spec.run, cancelled, outcomes[cancelled[0]]),)
         if any(outcome.word is None for outcome in outcomes.values()):
             return ()
-        return (_conclude(work, outcomes),)
+        return (_conclude(work_of(view.spec), outcomes),)
 
     def report(self, spec: RunSpec, state: RunState) -> str:
         """Return the numbers of ``report.md``."""

@@ -42,11 +42,12 @@ def run(
     from outerloop_hpc.engine import runs  # noqa: PLC0415 - as above
 
     here = session(context)
-    seen = here.lane.look(target, commit)
-    specs = [
-        here.lane.spec(seen, one, cause=f"asked for at {seen.commit[:12]}", seeds=_seeds(seeds))
-        for one in here.lane.wanted(seen, benchmark or ())
-    ]
+    with here.lane(dry_run=dry_run) as lane:
+        seen = lane.look(target, commit)
+        specs = [
+            lane.spec(seen, one, cause=f"asked for at {seen.commit[:12]}", seeds=_seeds(seeds))
+            for one in lane.wanted(seen, benchmark or ())
+        ]
     if dry_run:
         for spec in specs:
             talk(f"would measure {spec.work['benchmark']} at {spec.commit} with seeds {spec.work['seeds']}")
@@ -100,7 +101,7 @@ def ledger(context: typer.Context, target: TargetName, *, out: Out) -> None:
 
     Example: outerloop-hpc bench ledger iris
     """
-    from outerloop_hpc.benchmark.history import refresh_ledger  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.results import refresh_ledger  # noqa: PLC0415 - heavy
     from outerloop_hpc.cli.points import LEDGER_COLUMNS, ledger_rows  # noqa: PLC0415 - as above
 
     out.offer(LEDGER_COLUMNS)
@@ -111,7 +112,8 @@ def ledger(context: typer.Context, target: TargetName, *, out: Out) -> None:
 
 
 def _pairs(here: Session, old: str, new: str, target: str, benchmark: str) -> list[tuple[Point, Point]]:
-    from outerloop_hpc.benchmark.history import benchmarks, pick, points  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.history import pick  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.results import benchmarks, points  # noqa: PLC0415 - as above
     from outerloop_hpc.cli.points import only_target  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from outerloop_hpc.benchmark.history import refresh_ledger
 from outerloop_hpc.cli.session import Session, talk
 from outerloop_hpc.cli.terminal import Progress, terminal
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.engine import watch
-from outerloop_hpc.engine.layout import parse_run_id
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.engine.tick import Pass
 from outerloop_hpc.errors import Exit
@@ -40,8 +38,6 @@ def follow(here: Session, run_ids: Sequence[str], *, wait_s: float) -> Exit:
         talk(f"fault: {run}: {fault}")
     for problem in dict.fromkeys(result.problems):
         talk(f"problem: {problem}")
-    for target in sorted({parse_run_id(run).target for run in run_ids}):
-        refresh_ledger(here.layout, target)
     return Exit.PARTLY_FAILED if result.faults else _status(states)
 
 

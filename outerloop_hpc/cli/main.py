@@ -34,6 +34,12 @@ app.add_typer(report.app, name="report")
 app.add_typer(image.app, name="image")
 
 
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the flag
+    if wanted:
+        sys.stdout.write(f"outerloop-hpc {__version__}\n")
+        raise typer.Exit
+
+
 @app.callback()
 def globally(
     context: typer.Context,
@@ -44,12 +50,11 @@ def globally(
     ] = 0,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only errors on stderr.")] = False,
     log_file: Annotated[Path | None, typer.Option("--log-file", help="Also log there, as JSON lines.")] = None,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
+    version: Annotated[  # noqa: ARG001 - its callback answers
+        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_version)
+    ] = False,
 ) -> None:
     """Read the options that stand before every command."""
-    if version:
-        sys.stdout.write(f"outerloop-hpc {__version__}\n")
-        raise typer.Exit
     from outerloop_hpc.cli.logs import set_up  # noqa: PLC0415 - not needed for help
 
     set_up(-1 if quiet else verbose, sys.stderr, log_file)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from outerloop_hpc import fsio
-from outerloop_hpc.benchmark.history import Point, benchmarks, compare_points, points, previous
+from outerloop_hpc.benchmark.history import Point, compare_points, previous
+from outerloop_hpc.benchmark.results import benchmarks, points
 from outerloop_hpc.cli.output import Column
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.spec import stamp

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +16,8 @@ import typer
 
 if TYPE_CHECKING:
     from outerloop_hpc.benchmark.lane import BenchmarkLane
-    from outerloop_hpc.config import Settings
-    from outerloop_hpc.configsources import Loaded
+    from outerloop_hpc.config.settings import Settings
+    from outerloop_hpc.config.sources import Loaded
     from outerloop_hpc.engine.layout import Layout
     from outerloop_hpc.engine.tick import Engine
 
@@ -31,7 +33,7 @@ class Session:
     @cached_property
     def loaded(self) -> Loaded:
         """The settings with their origins."""
-        from outerloop_hpc.configsources import load  # noqa: PLC0415 - only when a command needs settings
+        from outerloop_hpc.config.sources import load  # noqa: PLC0415 - only when a command needs settings
 
         root = None if self.state is None else str(self.state.absolute())
         return load(Path.cwd(), self.environ, {"state.root": root}, config=self.config)
@@ -64,13 +66,19 @@ class Session:
             found["OUTERLOOP_CONFIG"] = str(self.loaded.project.absolute())
         return found
 
-    @cached_property
-    def lane(self) -> BenchmarkLane:
-        """The benchmark lane."""
+    @contextmanager
+    def lane(self, *, dry_run: bool = False) -> Iterator[BenchmarkLane]:
+        """Open the benchmark lane; a dry run looks at targets through mirrors of its own, gone afterwards."""
         from outerloop_hpc.benchmark.lane import BenchmarkLane  # noqa: PLC0415 - heavy
-        from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - goes with it
+        from outerloop_hpc.cli.wiring import cache_folder  # noqa: PLC0415 - goes with it
+        from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - as above
 
-        return BenchmarkLane(self.settings, self.layout, SystemClock())
+        cache = cache_folder(self.environ)
+        if not dry_run:
+            yield BenchmarkLane(self.settings, self.layout, SystemClock(), mirrors=self.layout.mirrors, cache=cache)
+            return
+        with tempfile.TemporaryDirectory(prefix="outerloop-dry-run-") as folder:
+            yield BenchmarkLane(self.settings, self.layout, SystemClock(), mirrors=Path(folder), cache=cache)
 
 
 def session(context: typer.Context) -> Session:

@@ -129,7 +129,7 @@ def show(context: typer.Context, *, out: Out, origin: Origin = False) -> None:
     Example: outerloop-hpc config show --origin
     """
     from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - heavy
-    from outerloop_hpc.configsources import as_rows  # noqa: PLC0415 - as above
+    from outerloop_hpc.config.sources import as_rows  # noqa: PLC0415 - as above
 
     shown = (Column("key"), Column("value"), Column("origin", shown=origin))
     out.offer(shown)

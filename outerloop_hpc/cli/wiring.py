@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import getpass
 import os
+import pwd
 import shutil
 import socket
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from outerloop_hpc import __version__
 from outerloop_hpc.benchmark.plan import BenchmarkKind
+from outerloop_hpc.benchmark.results import refresh_ledger
 from outerloop_hpc.clock import SystemClock
-from outerloop_hpc.config import Settings
+from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.engine.carry import Hands
 from outerloop_hpc.engine.events import Author
 from outerloop_hpc.engine.kind import Kind
@@ -42,12 +45,16 @@ def build_engine(settings: Settings, layout: Layout, environ: Mapping[str, str])
     computes: dict[str, Compute] = {"local": local}
     largest = _local_largest
     if default == "slurm" or shutil.which("squeue", path=environ.get("PATH")):
-        slurm = build_slurm(settings, layout, environ)
+        slurm = build_slurm(settings, environ)
         computes["slurm"] = slurm
         largest = slurm.max_array_size if default == "slurm" else _local_largest
     kinds: dict[str, Kind] = {kind.name: kind for kind in (BenchmarkKind(),)}
     author = Author(host=socket.gethostname(), pid=os.getpid(), user=getpass.getuser(), version=__version__)
-    hands = Hands(layout, computes, author, SystemClock(), wake=WAKE if settings.slurm.wake else "")
+
+    def render(target: str) -> None:
+        refresh_ledger(layout, target)
+
+    hands = Hands(layout, computes, author, SystemClock(), wake=WAKE if settings.slurm.wake else "", render=render)
     return Engine(
         hands=hands,
         kinds=kinds,
@@ -77,7 +84,7 @@ def compute_kind(settings: Settings, environ: Mapping[str, str]) -> str:
     return settings.compute.kind
 
 
-def build_slurm(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> SlurmCompute:
+def build_slurm(settings: Settings, environ: Mapping[str, str]) -> SlurmCompute:
     """Build the Slurm side."""
     given = settings.slurm
     query = SlurmQuery(
@@ -85,7 +92,7 @@ def build_slurm(settings: Settings, layout: Layout, environ: Mapping[str, str]) 
         environ,
         cluster=given.cluster,
         timeout_s=given.timeout_s,
-        column_cache=layout.tick / "sacct-columns.json",
+        column_cache=cache_folder(environ) / f"sacct-columns-{socket.gethostname()}.json",
     )
     site = SiteOptions(
         account=given.account,
@@ -103,6 +110,13 @@ def build_slurm(settings: Settings, layout: Layout, environ: Mapping[str, str]) 
         run=run_command,
         timeout_s=given.timeout_s,
     )
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Where this user keeps what can be found out again: sacct's columns on this host, digests of images."""
+    named = environ.get("XDG_CACHE_HOME", "")
+    home = environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+    return (Path(named) if named.startswith("/") else Path(home) / ".cache") / "outerloop-hpc"
 
 
 def policy_of(settings: Settings) -> Policy:

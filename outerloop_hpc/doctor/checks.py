@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
 from outerloop_hpc import fsio
-from outerloop_hpc.config import Settings
+from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.container.choose import choose
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.errors import OuterloopError
@@ -21,6 +23,8 @@ from outerloop_hpc.slurm.environment import query_environment
 
 _OLDEST_GIT = (2, 31)
 _SKEW_S = 5.0
+#: Ticks come every few minutes; after so long without one something has taken them away.
+_LATE_HOURS = 1.0
 _TIMEOUT_S = 20.0
 
 
@@ -67,6 +71,7 @@ class Doctor:
             self._scheduler,
             self._containers,
             self._targets,
+            self._last_pass,
         )
         for check in checks:
             try:
@@ -171,3 +176,20 @@ class Doctor:
             yield Finding("targets", Level.WARN, "none is configured", "add [targets.NAME] to outerloop.toml")
         for name, target in self.settings.targets.items():
             yield Finding("targets", Level.OK, f"{name}: {target.repository} ({target.branch})")
+
+    def _last_pass(self) -> Iterator[Finding]:
+        """Say when a pass was last completed: a cron line that was wiped is noticed by nothing else."""
+        path = self.layout.tick / "completed.json"
+        try:
+            said = json.loads(fsio.read(path))
+            hours = (datetime.now(UTC) - datetime.fromisoformat(said["at"])).total_seconds() / 3600
+        except FileNotFoundError:
+            yield Finding("last pass", Level.WARN, "none yet", "run `outerloop-hpc tick`, then see slurm-templates/")
+            return
+        except (ValueError, KeyError, TypeError) as error:
+            yield Finding("last pass", Level.WARN, f"{path}: {error}", "the next pass writes it anew")
+            return
+        late = hours > _LATE_HOURS
+        advice = "if a tick should come by itself: is its cron, scrontab or timer entry still there?" if late else ""
+        saw = f"completed at {said['at']} on {said.get('host', 'an unnamed host')}"
+        yield Finding("last pass", Level.WARN if late else Level.OK, saw, advice)

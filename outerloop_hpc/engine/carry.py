@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -34,6 +34,8 @@ class Hands:
 
     Attributes:
         wake: function that a tiny job after each submission calls with the run's folder; empty for none.
+        render: renders anew what follows from a target's published documents (its ledger); done before a run is
+            closed, so that a crash cannot lose it, and again without harm.
     """
 
     layout: Layout
@@ -41,6 +43,7 @@ class Hands:
     author: ev.Author
     clock: Clock
     wake: str = ""
+    render: Callable[[str], None] = lambda _target: None
 
 
 class Carrier:
@@ -72,6 +75,7 @@ class Carrier:
             self._archive(run, run.state.submissions[name], note)
         if plan.close or any(isinstance(event, ev.RunEnded) for event in plan.events):
             ending.publish(self.hands.layout, run.journal.folder, run.spec, run.state, kind)
+            self.hands.render(run.spec.target)
         if plan.close:
             self._close(run)
 

@@ -6,6 +6,7 @@ from outerloop_hpc import fsio
 from outerloop_hpc.engine import archive
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.layout import Layout, RunFolder, element_file
+from outerloop_hpc.engine.plain import plain
 from outerloop_hpc.engine.records import LOG
 from outerloop_hpc.engine.spec import RunSpec, stamp
 from outerloop_hpc.engine.state import RunState, Step, Try
@@ -51,14 +52,6 @@ def report(folder: RunFolder, spec: RunSpec, state: RunState, words: str) -> str
         tries=[_try_row(folder, state, step, one) for step in state.steps.values() for one in step.tries],
         accounting=[_accounting_row(folder, name) for name in state.submissions],
     )
-
-
-def plain(text: str) -> str:
-    """One line of outside text, harmless in Markdown: no line breaks, table cells, tags or control characters."""
-    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())[:500]
-    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("`", "&#96;")):
-        flat = flat.replace(character, entity)
-    return flat
 
 
 def _try_row(folder: RunFolder, state: RunState, step: Step, one: Try) -> dict[str, object]:

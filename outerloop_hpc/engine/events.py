@@ -116,11 +116,12 @@ class TryEnded(Value):
 
 
 class RunParked(Value):
-    """The run waits for a person."""
+    """The run waits for a person. ``tries`` are those that nobody can account for: a resume gives them up."""
 
     type: Literal["run.parked"] = "run.parked"
     question: str
     reason: str
+    tries: tuple[Element, ...] = ()
 
 
 class PersonDecided(Value):

@@ -1,21 +1,17 @@
-"""Evidence about a try: what its files say, what the queue says, what accounting says. Each may be unavailable."""
+"""Evidence about a try: what its files, the queue and accounting say; each may be unavailable. Pure."""
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from outerloop_hpc import fsio
-from outerloop_hpc.documents import load
 from outerloop_hpc.engine import records
-from outerloop_hpc.engine.layout import element_file
-from outerloop_hpc.engine.state import Submission, Try
-from outerloop_hpc.errors import Fault
+from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.slurm.identity import attempts, matches, newest
 from outerloop_hpc.slurm.port import AccountingRow, Answer, Availability, JobRef, Observation, QueueRow, Row
+
+_RUNNING = "RUNNING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +130,21 @@ class Index:
             foreign=tuple(dict.fromkeys(foreign)),
         )
 
+    def running(self, submission: Submission) -> dict[int, Look]:
+        """Elements of a bound submission that the queue says are running: nothing else need be asked about them.
+
+        Only plain cases: a row that is not ours, a second row or any other word gets a whole ``look``.
+        """
+        ref, array = ref_of(submission), len(submission.elements) > 1
+        queue, accounting = self.observation.queue.availability, self.observation.accounting.availability
+        found: dict[int, Look] = {}
+        if queue is Availability.ANSWERED:
+            for number in range(len(submission.elements)):
+                rows = self.queue.get((submission.job_id, number if array else None), ())
+                if len(rows) == 1 and rows[0].state == _RUNNING and matches(rows[0], ref):
+                    found[number] = Look(queue, accounting, rows[0])
+        return found
+
     def rows_of(self, submission: Submission) -> list[AccountingRow]:
         """Every accounting row, steps and earlier attempts included, that is this submission's."""
         ref = ref_of(submission)
@@ -153,44 +164,3 @@ class Index:
 def answered(answer: Answer[Row]) -> bool:
     """Whether absence in this answer means anything: it came, or it says that it never will."""
     return answer.availability is not Availability.UNAVAILABLE
-
-
-def listing(folder: Path) -> frozenset[str]:
-    """One folder listing serves all elements of a submission."""
-    return frozenset(fsio.names(folder))
-
-
-def files_of(folder: Path, present: frozenset[str], current: Try, *, run: str) -> Files:
-    """Read what one try's job left, given the listing of its submission's folder.
-
-    A file that cannot be understood is a fault, never an absence.
-    """
-    try:
-        record = _read(records.Record, folder, present, current.index, records.RECORD)
-        if record is not None:
-            _check(record, current, run, folder)
-            return Files(record=record)
-        return Files(
-            claim=_read(records.Claim, folder, present, current.index, records.CLAIM),
-            interrupted=_read(records.Interrupted, folder, present, current.index, records.INTERRUPTED),
-        )
-    except Fault as fault:
-        return Files(fault=str(fault))
-
-
-def _read(model: type[Any], folder: Path, present: frozenset[str], index: int, what: str) -> Any:
-    name = element_file(index, what)
-    if name not in present:
-        return None
-    try:
-        return load(model, folder / name)
-    except FileNotFoundError:
-        return None
-
-
-def _check(record: records.Record, current: Try, run: str, folder: Path) -> None:
-    said = (record.run, record.submission, record.index, record.try_number)
-    expected = (run, current.submission, current.index, current.number)
-    if said != expected:
-        path = os.fspath(folder / element_file(current.index, records.RECORD))
-        raise Fault(f"{path}: is about {said}, expected {expected}; it was put here by mistake")

@@ -53,11 +53,17 @@ class Journal:
         """Fold the journal, from the snapshot where there is a readable one.
 
         Raises:
-            Fault: a transaction cannot be read; the text names the file.
+            Fault: a transaction cannot be read or does not follow; the text names the file.
         """
         state = self._snapshot()
         while (transaction := self._read(state.seq + 1)) is not None:
-            state = apply(state, transaction)
+            try:
+                state = apply(state, transaction)
+            except (LookupError, TypeError) as error:
+                path = self.folder.journal / _name(transaction.seq)
+                raise Fault(
+                    f"{path}: does not follow from what is before it ({error!r}); restore the journal"
+                ) from error
         return state
 
     def transactions(self) -> Iterator[ev.Transaction]:

@@ -92,7 +92,7 @@ class RunFolder:
 
     def submission(self, name: str) -> Path:
         """One submission's folder, shared by its elements so that their evidence is one folder listing."""
-        return self.path / "tries" / name
+        return self.path.joinpath("tries", name)
 
     def accounting(self, submission: str) -> Path:
         """The archived accounting rows of one submission."""
@@ -142,7 +142,7 @@ class Layout:
 
     def run(self, run_id: str) -> RunFolder:
         """The folder of a run, by its id alone."""
-        return RunFolder(self.runs / parse_run_id(run_id).month / run_id)
+        return RunFolder(self.root.joinpath("runs", parse_run_id(run_id).month, run_id))
 
 
 def element_file(index: int, what: str) -> str:

@@ -6,7 +6,7 @@ Order: a person's word, what became of tries, unbound submissions, the kind's de
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from outerloop_hpc.engine import events as ev
@@ -109,6 +109,7 @@ class _Planner:
         self.state = given.state
         self.events: list[ev.Event] = []
         self.lines: list[Line] = []
+        self.given_up: dict[tuple[str, int], str] = {}
 
     def add(self, *new: ev.Event) -> None:
         if not new:
@@ -145,6 +146,9 @@ def _people(planner: _Planner) -> None:
     for decided in planner.given.inbox:
         if decided.file in taken or planner.state.ended is not None:
             continue
+        if decided.action == "resume" and planner.state.parked is not None:
+            why = f"{decided.who} gave it up: {decided.reason}"
+            planner.given_up |= {(e.step, e.try_number): why for e in planner.state.parked.tries}
         planner.add(decided)
         planner.say("run", f"person.{decided.action}", decided.action, f"{decided.who}: {decided.reason}")
         if decided.action == "end":
@@ -162,7 +166,7 @@ def _tries(planner: _Planner) -> None:
     given = planner.given
     ended: list[ev.Event] = []
     sightings: list[ev.Sighting] = []
-    asks: list[Line] = []
+    asks: list[tuple[Line, ev.Element]] = []
     for step, current, submission in list(planner.state.open_tries()):
         evidence = given.evidence.get((submission.name, current.index))
         if evidence is None:
@@ -179,6 +183,7 @@ def _tries(planner: _Planner) -> None:
         )
         if ruling.verdict == "wait" and submission.status != "bound":
             continue
+        ruling = _or_given_up(ruling, planner.given_up.get((step.spec.key, current.number)))
         subject = f"{step.spec.key} try {current.number}"
         planner.say(subject, ruling.rule, ruling.verdict, ruling.reason, ruling.needs)
         if ruling.verdict == "ended" and ruling.outcome is not None:
@@ -189,13 +194,22 @@ def _tries(planner: _Planner) -> None:
                 ev.Sighting(submission=submission.name, index=current.index, absent=ruling.absent, word=ruling.word)
             )
         if ruling.verdict == "ask":
-            asks.append(Line(subject, ruling.rule, "ask", ruling.reason, ruling.needs))
+            line = Line(subject, ruling.rule, "ask", ruling.reason, ruling.needs)
+            asks.append((line, ev.Element(step=step.spec.key, try_number=current.number)))
     if sightings:
         planner.add(ev.Sighted(host=given.here.host, sightings=tuple(sightings)))
     planner.add(*ended)
     if asks and planner.state.parked is None and planner.state.ended is None:
-        question = f"{asks[0].subject}: what became of it? Resume to try again, or end the run."
-        planner.add(ev.RunParked(question=question, reason=asks[0].reason))
+        first = asks[0][0]
+        question = f"{first.subject}: what became of it? Resume to try again, or end the run."
+        planner.add(ev.RunParked(question=question, reason=first.reason, tries=tuple(asked for _, asked in asks)))
+
+
+def _or_given_up(ruling: Ruling, why: str | None) -> Ruling:
+    """End a try that the table cannot rule on, once a person has answered what was asked about it."""
+    if ruling.verdict != "ask" or why is None:
+        return ruling
+    return replace(ruling, rule="person.gave-up", verdict="ended", outcome="lost", reason=why, needs="")
 
 
 def _try_ended(key: str, number: int, ruling: Ruling, evidence: Evidence) -> ev.TryEnded:

@@ -265,6 +265,8 @@ def _nowhere(submission: Submission, absence: _Absence) -> Ruling:
 
 def _without_accounting(evidence: Evidence, submission: Submission, absence: _Absence) -> Ruling:
     row = evidence.look.queue_row
+    # The queue forgets an ended job within minutes; what it said when the job was first seen ended still holds.
+    word = row.state if row is not None else absence.current.absent_word
     window = absence.policy.confirm_s if row is not None else absence.policy.soft_window_s
     if not absence.lasted(window):
         return Ruling(
@@ -272,10 +274,9 @@ def _without_accounting(evidence: Evidence, submission: Submission, absence: _Ab
             "wait",
             f"not alive in the queue, accounting is switched off here; waiting {window:g} s",
             absent=True,
-            word=row.state if row else "",
+            word=word,
             needs=f"the job's record, or {window:g} s without it in the queue",
         )
-    word = row.state if row is not None else ""
     outcome = _WORD_OUTCOMES.get(word, "lost")
     if outcome == "cancelled" and submission.cancel_asked:
         outcome = "withdrawn"

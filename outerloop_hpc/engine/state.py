@@ -116,6 +116,7 @@ class Parked(Value):
     question: str
     reason: str
     since: AwareDatetime
+    tries: tuple[ev.Element, ...] = ()
 
 
 class Ended(Value):
@@ -242,7 +243,7 @@ class _Fold:
             self.steps[event.step] = self.steps[event.step].model_copy(update={"payload": event.payload})
 
     def _run_parked(self, event: ev.RunParked) -> None:
-        self.rest["parked"] = Parked(question=event.question, reason=event.reason, since=self.at)
+        self.rest["parked"] = Parked(question=event.question, reason=event.reason, since=self.at, tries=event.tries)
 
     def _person_decided(self, event: ev.PersonDecided) -> None:
         self.rest["person"] = (*self.rest["person"], event)

@@ -5,10 +5,12 @@ Reconciling is always possible: PAUSE, HOLD, a full disk or a broken contract st
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -158,6 +160,10 @@ class Pass:
             FilesystemUnfit: nothing is exclusive there.
         """
         self._require_fit()
+        with _without_collector():
+            return self._run()
+
+    def _run(self) -> PassResult:
         self._beat("started")
         self.result.held = self._why_held()
         live = list(self._load(self.only or runs.live(self.engine.layout)))
@@ -358,6 +364,18 @@ class Pass:
                 compute.cancel(list(refs.values()))
             except TryLater as later:
                 self.result.problems.append(f"{name}: {later}")
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """What a pass loads stays until its end: collecting garbage would walk over all of it again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _may_submit(state: RunState) -> bool:

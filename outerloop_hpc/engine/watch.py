@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 
 from outerloop_hpc.engine import archive, inbox
 from outerloop_hpc.engine.events import PersonDecided
-from outerloop_hpc.engine.evidence import Evidence, Index, answered, files_of, listing, ref_of
+from outerloop_hpc.engine.evidence import Evidence, Files, Index, Look, answered, ref_of
 from outerloop_hpc.engine.journal import Journal
-from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.layout import Layout, RunFolder, element_file
 from outerloop_hpc.engine.reconcile import Unbound, archive_note
+from outerloop_hpc.engine.records import RECORD
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState, Submission
+from outerloop_hpc.engine.tryfiles import files_of, listing
 from outerloop_hpc.slurm.port import Answer, Availability, Compute, JobRef, Observation
 
+_NO_FILES = Files()
 _SILENT: Observation = Observation(Answer(Availability.UNAVAILABLE), Answer(Availability.UNAVAILABLE))
 
 
@@ -90,20 +94,44 @@ def gather(run: LiveRun, indexes: Mapping[str, Index], now: datetime, policies: 
     folder = run.journal.folder
     evidence: dict[tuple[str, int], Evidence] = {}
     unbound: dict[str, Unbound] = {}
-    listings: dict[str, frozenset[str]] = {}
+    looks: dict[str, _Submitted] = {}
     for _, current, submission in run.state.open_tries():
         name = submission.name
         if name not in run.asked:
             continue
         index = indexes[submission.compute]
-        if name not in listings:
-            listings[name] = listing(folder.submission(name))
-        files = files_of(folder.submission(name), listings[name], current, run=run.run_id)
+        if name not in looks:
+            looks[name] = _Submitted.of(submission, index, folder)
+        known = looks[name]
+        if known.settled(current.index):
+            evidence[name, current.index] = Evidence(_NO_FILES, known.running[current.index])
+            continue
+        files = files_of(known.folder, known.listing, current, run=run.run_id)
         evidence[name, current.index] = Evidence(files, index.look(submission, current.index))
         if submission.status == "intended" and (name not in unbound or unbound[name].found is None):
             claimed = files.claim.holder.job_id if files.claim and not files.claim.abandoned else None
             unbound[name] = _unbound(index, submission, claimed)
-    return Gathered(evidence, unbound, inbox.waiting(folder), _archivable(run, indexes, now, policies))
+    # Accounting is archived when no try is open; one that runs is.
+    busy = {name for name, known in looks.items() if known.running}
+    return Gathered(evidence, unbound, inbox.waiting(folder), _archivable(run, indexes, now, policies, busy))
+
+
+@dataclass(frozen=True, slots=True)
+class _Submitted:
+    """What one look at a submission says of all its elements: one folder listing, one walk over the queue's rows."""
+
+    folder: Path
+    listing: frozenset[str]
+    running: Mapping[int, Look]
+
+    @classmethod
+    def of(cls, submission: Submission, index: Index, folder: RunFolder) -> _Submitted:
+        path = folder.submission(submission.name)
+        return cls(path, listing(path), index.running(submission) if submission.status == "bound" else {})
+
+    def settled(self, number: int) -> bool:
+        """Whether an element runs and has no record: its claim says nothing that matters, so it is not read."""
+        return number in self.running and element_file(number, RECORD) not in self.listing
 
 
 def _unbound(index: Index, submission: Submission, claimed: str | None) -> Unbound:
@@ -113,14 +141,14 @@ def _unbound(index: Index, submission: Submission, claimed: str | None) -> Unbou
 
 
 def _archivable(
-    run: LiveRun, indexes: Mapping[str, Index], now: datetime, policies: Mapping[str, Policy]
+    run: LiveRun, indexes: Mapping[str, Index], now: datetime, policies: Mapping[str, Policy], busy: Collection[str]
 ) -> dict[str, str]:
     ended_at = {
         t.submission: t.ended_at for step in run.state.steps.values() for t in step.tries if t.ended_at is not None
     }
     found: dict[str, str] = {}
     for submission in run.pending():
-        if submission.name not in run.asked:
+        if submission.name not in run.asked or submission.name in busy:
             continue
         index = indexes[submission.compute]
         rows = index.rows_of(submission)

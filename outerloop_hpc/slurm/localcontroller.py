@@ -15,7 +15,7 @@ from typing import Any
 
 from outerloop_hpc import fsio
 from outerloop_hpc.slurm import localjobs
-from outerloop_hpc.slurm.local import process_id, this_process
+from outerloop_hpc.slurm.processes import process_id, this_process
 
 _POLL_S = 0.05
 _KILL_AFTER_S = 10.0
@@ -67,7 +67,7 @@ class _Controller:
         self.cancelled = True
 
     def _say(self, event: str, **fields: Any) -> None:
-        with open(self.path, "ab", buffering=0) as file:  # noqa: PTH123 - unbuffered append, one write a line
+        with open(fsio.content(self.path), "ab", buffering=0) as file:  # noqa: PTH123 - unbuffered append, one write a line
             file.write(localjobs.event_line(event, time.time(), fields).encode())
 
     def _start(self, index: int, job_id: str) -> None:

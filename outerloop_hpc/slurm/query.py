@@ -209,6 +209,7 @@ class SlurmQuery:
                 return _unavailable(finished)
             if self._column_cache:
                 with suppress(TryLater, OSError):  # a cache: asking again is all that is lost
+                    fsio.make_folder(self._column_cache.parent)
                     fsio.replace(self._column_cache, (" ".join(self._columns) + "\n").encode())
         return self._columns
 

@@ -6,7 +6,8 @@ import secrets
 import signal
 
 from tests.cluster.configuration import DATABASE_SQL, NODES, SLURMDBD_CONF, Settings, cgroup_conf, slurm_conf
-from tests.cluster.machine import Machine, Process
+from tests.cluster.machine import Machine
+from tests.cluster.processes import Process
 
 #: Ordinary users of the cluster, with their ids.
 USERS = {"alice": 5001, "bob": 5002}

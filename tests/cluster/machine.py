@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import select
 import shutil
 import signal
@@ -22,6 +21,7 @@ from typing import Self
 from outerloop_hpc.process import Finished, run_command
 from tests.cluster import cache
 from tests.cluster.cache import BuildFailed
+from tests.cluster.processes import Process, child_of, namespace, processes_in
 
 #: Where the checkout's copy and its virtual environment are, inside.
 SOURCE = "/opt/outerloop/src"
@@ -66,22 +66,6 @@ class Plan:
                 "network": self.network,
             }
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process of the machine: its id on the host and inside, its hostname namespace, its name and argv."""
-
-    host_pid: int
-    pid: int
-    uts: str
-    name: str
-    argv: tuple[str, ...]
-
-    def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal; gone already is fine."""
-        with suppress(ProcessLookupError):
-            os.kill(self.host_pid, sig)
 
 
 @dataclass
@@ -141,7 +125,7 @@ class Machine:
         )
         self._spawned: list[Spawned] = []
         self.init_pid = self._wait_until_up()
-        self._pid_namespace = _namespace(Path(f"/proc/{self.init_pid}"), "pid")
+        self._pid_namespace = namespace(self.init_pid, "pid")
 
     def _wait_until_up(self) -> int:
         """Return the host's process id of the machine's init."""
@@ -149,7 +133,7 @@ class Machine:
         assert self._keeper.stderr is not None
         ready, _, _ = select.select([self._keeper.stdout], [], [], _START_LIMIT_S)
         if ready and self._keeper.stdout.readline() == b"up\n":
-            init = _child_of(self._keeper.pid)
+            init = child_of(self._keeper.pid)
             if init is not None:
                 return init
         self._keeper.kill()
@@ -251,13 +235,7 @@ class Machine:
 
     def processes(self) -> list[Process]:
         """Return every process inside, seen from the host."""
-        found = []
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit():
-                with suppress(OSError):
-                    if _namespace(folder, "pid") == self._pid_namespace:
-                        found.append(_process(folder))
-        return found
+        return processes_in(self._pid_namespace)
 
     def end(
         self, chosen: Callable[[Process], bool], what: str, sig: signal.Signals = signal.SIGKILL, timeout: float = 60.0
@@ -292,26 +270,3 @@ def home(user: str) -> str:
 def environment(user: str) -> dict[str, str]:
     """Return the whole environment that a login of ``user`` has inside; nothing of the host's leaks in."""
     return {"PATH": PATH, "HOME": home(user), "USER": user, "LOGNAME": user, "LANG": "C.UTF-8", "TERM": "dumb"}
-
-
-def _namespace(folder: Path, kind: str) -> str:
-    return str((folder / "ns" / kind).readlink())
-
-
-def _process(folder: Path) -> Process:
-    status = (folder / "status").read_text(encoding="utf-8", errors="replace")
-    pids = re.search(r"^NSpid:\s+(.+)$", status, re.MULTILINE)
-    inner = int(pids.group(1).split()[-1]) if pids else 0
-    argv = (folder / "cmdline").read_bytes().decode("utf-8", errors="replace").rstrip("\0").split("\0")
-    name = (folder / "comm").read_text(encoding="utf-8", errors="replace").rstrip("\n")
-    return Process(int(folder.name), inner, _namespace(folder, "uts"), name, tuple(argv))
-
-
-def _child_of(parent: int) -> int | None:
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with suppress(OSError):
-                fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-                if int(fields[1]) == parent:
-                    return int(folder.name)
-    return None

@@ -187,10 +187,25 @@ def test_wake_jobs_close_a_run_without_any_further_tick_and_end_well(project: Pr
 
 def _sacct(project: Project, jobs: str) -> dict[str, dict[str, str]]:
     """Ask sacct directly: every row of these jobs by its id."""
-    columns = (
-        "JobID State ExitCode JobName User Partition NodeList ElapsedRaw AllocCPUS Submit Start End TotalCPU "
-        "CPUTimeRAW TimelimitRaw AllocTRES MaxRSS"
-    ).split()
+    columns = [
+        "JobID",
+        "State",
+        "ExitCode",
+        "JobName",
+        "User",
+        "Partition",
+        "NodeList",
+        "ElapsedRaw",
+        "AllocCPUS",
+        "Submit",
+        "Start",
+        "End",
+        "TotalCPU",
+        "CPUTimeRAW",
+        "TimelimitRaw",
+        "AllocTRES",
+        "MaxRSS",
+    ]
     done = project.cluster.run(
         ["sacct", "-n", "-P", "--noconvert", "-j", jobs, "-o", ",".join(columns)], env={"SLURM_TIME_FORMAT": "%s"}
     )

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outerloop_hpc.config import NAMED_OPTIONS, OWNED_OPTIONS, Settings, State, refused_option
-from outerloop_hpc.configkeys import SECTIONS, resolved
-from outerloop_hpc.configsecret import read_secret
-from outerloop_hpc.configsources import BUILT_IN, COMMAND_LINE, Loaded, as_rows, load
+from outerloop_hpc.config.keys import SECTIONS, resolved
+from outerloop_hpc.config.secret import read_secret
+from outerloop_hpc.config.settings import NAMED_OPTIONS, OWNED_OPTIONS, Settings, State, refused_option
+from outerloop_hpc.config.sources import BUILT_IN, COMMAND_LINE, Loaded, as_rows, load
 from outerloop_hpc.errors import ConfigError
 
 pytestmark = pytest.mark.unit

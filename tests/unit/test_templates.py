@@ -46,6 +46,11 @@ def test_every_way_runs_the_same_command_line(name: str) -> None:
     assert "/s/o" in said(name)
 
 
+@pytest.mark.parametrize("name", [*TICKS, "site-preamble.sh"])
+def test_a_tick_is_not_blind_to_the_projects_settings_wherever_it_starts(name: str) -> None:
+    assert said(name).count("OUTERLOOP_CONFIG=/s/o/outerloop.toml") == 1
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_placeholders_are_known_and_explained_where_they_are_used(path: Path) -> None:
     content = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The settings: frozen values with their defaults. Where they come from is ``configsources``.
+"""The settings: frozen values with their defaults. Where they come from is ``sources``.
 
 Every scalar is strict: ``parallel = "4"`` in a file is a mistake that is named, not a 4.
 """
@@ -62,7 +62,7 @@ Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
 Text = Annotated[str, Strict()]
 Flag = Annotated[bool, Strict()]
-#: A path in a file is relative to that file and may name variables; ``configsources`` resolves it before it gets here.
+#: A path in a file is relative to that file and may name variables; ``sources`` resolves it before it gets here.
 PathText = Annotated[str, Strict(), "path"]
 #: A path that means something on the node of a job only; its ``$NAME`` is read there.
 NodePathText = Annotated[str, Strict(), "path", "node"]
@@ -103,7 +103,7 @@ class State(Section):
     """Where the state folder is, and how much must stay free on it.
 
     Attributes:
-        root: the state folder; ``configsources`` puts ``$XDG_STATE_HOME/outerloop-hpc`` where nothing is said.
+        root: the state folder; ``sources`` puts ``$XDG_STATE_HOME/outerloop-hpc`` where nothing is said.
         min_free_gb: below it nothing new is launched (10^9 bytes).
     """
 

@@ -11,7 +11,7 @@ from typing import Any, Final, get_origin
 
 from pydantic.fields import FieldInfo
 
-from outerloop_hpc.config import Section, Settings, Target
+from outerloop_hpc.config.settings import Section, Settings, Target
 
 _SECRET: Final = re.compile(r"token|password|passwd|secret|api_?key|credential", re.IGNORECASE)
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[A-Za-z0-9_.-]+@?[A-Za-z0-9_.-]*:(?!\\)")

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from outerloop_hpc.config import Settings
-from outerloop_hpc.configkeys import SECTIONS, misspelt, parsed, resolved, unknown
+from outerloop_hpc.config.keys import SECTIONS, misspelt, parsed, resolved, unknown
+from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.errors import ConfigError
 
 APP: Final = "outerloop-hpc"

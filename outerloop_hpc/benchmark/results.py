@@ -1,0 +1,46 @@
+"""The ``results/`` folder: history points as files, and the ledger that is rendered from them."""
+
+from __future__ import annotations
+
+from outerloop_hpc import fsio
+from outerloop_hpc.benchmark.history import Point, ledger_rows
+from outerloop_hpc.documents import load
+from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.measure import ledger
+
+
+def benchmarks(layout: Layout, target: str) -> list[str]:
+    """Names of the benchmarks with a history."""
+    return [name for name in fsio.names(layout.results / target) if (layout.results / target / name).is_dir()]
+
+
+def points(layout: Layout, target: str, benchmark: str) -> list[Point]:
+    """Every point of a benchmark's history, oldest first.
+
+    Raises:
+        Fault: a document cannot be read. It is never left out: the ledger would silently lose a number.
+    """
+    folder = layout.results / target / benchmark
+    found: list[Point] = [load(Point, folder / name) for name in fsio.names(folder) if name.endswith(".json")]
+    return sorted(found, key=lambda point: (point.at, point.run))
+
+
+def refresh_ledger(layout: Layout, target: str) -> dict[str, ledger.Row]:
+    """Render ``results/<target>/leader.json`` and ``BENCHMARKS.md`` from the history; the last writer is never wrong.
+
+    Raises:
+        Fault: a history document cannot be read; the files stay as they are.
+    """
+    every = [point for name in benchmarks(layout, target) for point in points(layout, target, name)]
+    rows = ledger_rows(every)
+    folder = layout.results / target
+    digits = {point.benchmark: point.display_digits for point in every}
+    rendered = {"leader.json": ledger.encode(rows), "BENCHMARKS.md": ledger.render(rows, digits=digits).encode()}
+    for name, data in rendered.items():
+        try:
+            same = fsio.read(folder / name) == data
+        except FileNotFoundError:
+            same = False
+        if not same and rows:
+            fsio.replace(folder / name, data)
+    return rows

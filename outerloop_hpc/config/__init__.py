@@ -1,0 +1,1 @@
+"""Configuration: ``settings`` are the values, ``keys`` knows their names, ``sources`` reads and merges the layers."""

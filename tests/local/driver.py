@@ -1,0 +1,136 @@
+"""Passes that die: each order on stdin runs one command line in a fork whose k-th effect ends in kill -9.
+
+Run as ``python -m tests.local.driver``; one JSON object a line: ``arguments``, ``kill`` (0 for never) and ``when``
+(before or after the effect), ``refuse`` (errno for effects' system calls, see ``refusals``). It answers with one line:
+``status`` (negative for a signal), ``effects`` (what was about to be done, in order), ``out`` and ``err``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from outerloop_hpc import effects
+from outerloop_hpc.cli import follow, main, passes, polite, wiring
+from tests.local import refusals
+
+#: Imported before the forks, so that each costs milliseconds.
+_WARM = (follow, main, passes, polite, wiring)
+
+
+@dataclass
+class Reaper:
+    """An around-function that kills its own process at the k-th effect."""
+
+    kill: int
+    when: str
+    diary: int
+    count: int = field(default=0)
+
+    def __call__(self, what: str, subject: str, action: Callable[[], Any]) -> Any:
+        self.count += 1
+        due = self.count == self.kill
+        # Written straight to a file of our own: nothing may be lost in a buffer.
+        os.write(self.diary, json.dumps([what, subject]).encode() + b"\n")
+        if due and self.when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = action()
+        if due:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+
+def carry_out(order: Mapping[str, Any], folder: Path) -> None:
+    """In the fork: run the command line with its streams in files; does not return."""
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o600), number)
+    diary = os.open(folder / "effects", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    effects.install(Reaper(order.get("kill", 0), order.get("when", "before"), diary))
+    sys.argv = ["outerloop-hpc", *order["arguments"]]
+    with refusals.refusing(order.get("refuse")):
+        main.main()
+
+
+def answer(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Fork, wait, and say what happened."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                carry_out(order, folder)
+            except SystemExit as leaving:
+                status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+            except BaseException as error:  # noqa: BLE001 - the fork must end here, whatever happened
+                os.write(2, f"Traceback: {type(error).__name__}: {error}\n".encode())
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
+        diary = (folder / "effects").read_text(encoding="utf-8").splitlines()
+        return {
+            "status": os.waitstatus_to_exitcode(status),
+            "effects": [json.loads(line) for line in diary],
+            "out": (folder / "out").read_text(encoding="utf-8"),
+            "err": (folder / "err").read_text(encoding="utf-8"),
+        }
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of one order."""
+
+    status: int
+    effects: list[tuple[str, str]]
+    out: str
+    err: str
+
+
+class Driver:
+    """The other end: starts the driver process and gives it orders."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.local.driver"],
+            cwd=folder,
+            env={**env, "PYTHONPATH": os.pathsep.join([env["PYTHONPATH"], str(Path(__file__).parents[2])])},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def order(self, *arguments: str, kill: int = 0, when: str = "before", refuse: object = None) -> Ended:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        wanted = {"arguments": list(arguments), "kill": kill, "when": when, "refuse": refuse}
+        self.process.stdin.write(json.dumps(wanted) + "\n")
+        self.process.stdin.flush()
+        said = json.loads(self.process.stdout.readline())
+        done = [(what, subject) for what, subject in said["effects"]]
+        return Ended(said["status"], done, said["out"], said["err"])
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,107 @@
+"""A try that nobody can account for: a person's resume gives it up, and the step is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine.evidence import Evidence, Files, Look
+from outerloop_hpc.engine.kind import Decision, Submit, View
+from outerloop_hpc.engine.reconcile import Here, Input, Plan, plan
+from outerloop_hpc.engine.rules import Policy
+from outerloop_hpc.engine.spec import ResourceAsk, RunSpec, StepSpec
+from outerloop_hpc.engine.state import RunState, apply
+from outerloop_hpc.slurm.port import Availability
+
+pytestmark = pytest.mark.unit
+
+T0 = datetime(2026, 11, 29, 12, tzinfo=UTC)
+POLICY = Policy()
+STEP = StepSpec(key="measure-1", job="measure", cause="tree", resources=ResourceAsk(minutes=5), body="x:y")
+SPEC = RunSpec(
+    run="benchmark-iris-20261129T120000Z-00000000",
+    kind="benchmark",
+    target="iris",
+    commit="c0ffee",
+    cause="test",
+    made_at=T0,
+    made_by="me",
+)
+RESUME = ev.PersonDecided(file="a.json", action="resume", who="ann", reason="the node burned down")
+
+
+class OneStep:
+    name = "benchmark"
+
+    def plan(self, view: View) -> tuple[Decision, ...]:
+        return () if view.steps else (Submit((STEP,), "once"),)
+
+    def report(self, spec: RunSpec, state: RunState) -> str:
+        return ""
+
+    def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
+        return {}
+
+
+def planned(state: RunState, now: datetime, **more: object) -> Plan:
+    here = Here(host="h", user="me", compute="slurm", cluster="", launches=9, largest=100)
+    given = Input(spec=SPEC, state=state, kind=OneStep(), policies={"slurm": POLICY}, here=here, now=now)
+    for name, value in more.items():
+        object.__setattr__(given, name, value)
+    return plan(given)
+
+
+def committed(state: RunState, now: datetime, *events: ev.Event) -> RunState:
+    by = ev.Author(host="h", pid=1, user="me", version="0")
+    return apply(state, ev.Transaction(run=SPEC.run, seq=state.seq + 1, nonce="n", at=now, by=by, events=events))
+
+
+def nowhere(state: RunState) -> dict[tuple[str, int], Evidence]:
+    look = Look(queue=Availability.ANSWERED, accounting=Availability.ANSWERED)
+    return {(s.name, t.index): Evidence(Files(), look) for _, t, s in state.open_tries()}
+
+
+def parked() -> tuple[RunState, datetime]:
+    """A run whose only job was never seen again, and when a person was asked about it."""
+    state = committed(RunState(run=SPEC.run), T0, *planned(RunState(run=SPEC.run), T0).events)
+    (name,) = state.submissions
+    state = committed(state, T0, ev.SubmissionBound(name=name, job_id="7"))
+    for now in (T0 + timedelta(minutes=5), T0 + timedelta(seconds=301 + POLICY.grace_s)):
+        state = committed(state, now, *planned(state, now, evidence=nowhere(state)).events)
+    assert state.phase == "parked"
+    return state, T0 + timedelta(hours=2)
+
+
+def test_a_resume_is_not_swallowed_by_the_question_that_it_answers() -> None:
+    state, now = parked()
+    after = planned(state, now, evidence=nowhere(state), inbox=[RESUME]).after
+    assert after.phase == "running"
+    (step,) = after.steps.values()
+    assert [(one.outcome, one.rule) for one in step.tries] == [("lost", "person.gave-up")]
+    assert "the node burned down" in step.tries[0].reason
+
+
+def test_the_given_up_step_is_tried_again() -> None:
+    state, now = parked()
+    state = committed(state, now, *planned(state, now, evidence=nowhere(state), inbox=[RESUME]).events)
+    later = now + timedelta(seconds=POLICY.backoff_s)
+    assert [type(event) for event in planned(state, later).events] == [ev.SubmissionIntended]
+
+
+def test_a_resume_gives_up_nothing_that_was_seen_meanwhile() -> None:
+    state, now = parked()
+    look = Look(queue=Availability.UNAVAILABLE, accounting=Availability.ANSWERED)
+    evidence = {key: Evidence(Files(), look) for key in nowhere(state)}
+    after = planned(state, now, evidence=evidence, inbox=[RESUME]).after
+    (step,) = after.steps.values()
+    assert step.open_try is not None
+
+
+def test_without_a_word_of_a_person_the_try_stays_open() -> None:
+    state, now = parked()
+    made = planned(state, now + timedelta(days=9), evidence=nowhere(state))
+    assert made.events == ()
+    assert [line.rule for line in made.lines] == ["nothing.anywhere"]
