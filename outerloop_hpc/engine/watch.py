@@ -109,8 +109,7 @@ def gather(run: LiveRun, indexes: Mapping[str, Index], now: datetime, policies: 
         files = files_of(known.folder, known.listing, current, run=run.run_id)
         evidence[name, current.index] = Evidence(files, index.look(submission, current.index))
         if submission.status == "intended" and (name not in unbound or unbound[name].found is None):
-            claimed = files.claim.holder.job_id if files.claim and not files.claim.abandoned else None
-            unbound[name] = _unbound(index, submission, claimed)
+            unbound[name] = _unbound(index, submission, _job_of(files))
     # Accounting is archived when no try is open; one that runs is.
     busy = {name for name, known in looks.items() if known.running}
     return Gathered(evidence, unbound, inbox.waiting(folder), _archivable(run, indexes, now, policies, busy))
@@ -132,6 +131,13 @@ class _Submitted:
     def settled(self, number: int) -> bool:
         """Whether an element runs and has no record: its claim says nothing that matters, so it is not read."""
         return number in self.running and element_file(number, RECORD) not in self.listing
+
+
+def _job_of(files: Files) -> str | None:
+    """The job id that an element wrote about itself: a record stands for its claim, which is then not read."""
+    if files.record is not None:
+        return files.record.holder.job_id
+    return files.claim.holder.job_id if files.claim and not files.claim.abandoned else None
 
 
 def _unbound(index: Index, submission: Submission, claimed: str | None) -> Unbound:
