@@ -259,7 +259,10 @@ def _unbound(planner: _Planner) -> tuple[str, ...]:
             continue
         if known.found is not None:
             reason = "the scheduler knows a job of this name"
-            planner.add(ev.SubmissionBound(name=name, job_id=known.found, adopted=True, reason=reason))
+            bound = ev.SubmissionBound(
+                name=name, job_id=known.found, cluster=submission.cluster, adopted=True, reason=reason
+            )
+            planner.add(bound)
             planner.say(name, "submission.adopted", "bound", f"{reason}: {known.found}")
         elif not known.answered:
             planner.say(name, "submission.unknown", "wait", "the scheduler did not answer", "squeue and sacct answers")
