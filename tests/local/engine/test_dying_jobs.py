@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from outerloop_hpc.slurm.local import process_id
 from outerloop_hpc.slurm.localjobs import LocalJob, ProcessId
+from outerloop_hpc.slurm.processes import process_id
 from tests.local.site import new_site, outcome, tiny_target, wait_for
 
 pytestmark = pytest.mark.local
@@ -67,7 +67,7 @@ def held(tmp_path: Path) -> Iterator[Held]:
 
 
 def lives(process: ProcessId) -> bool:
-    return process_id(process.pid) == process
+    return bool(process_id(process.pid) == process)
 
 
 def kill(process: ProcessId | None, number: int = signal.SIGKILL) -> None:
