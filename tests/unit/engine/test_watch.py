@@ -91,8 +91,7 @@ def test_each_try_gets_its_own_rows_and_files(tmp_path: Path) -> None:
     first, second, third = (seen[NAME, n] for n in range(3))
     assert first.files.record is not None
     assert (first.look.queue_row, first.look.accounting_row is None) == (None, False)
-    # What runs needs no claim: it is not read.
-    assert second.files.claim is None
+    assert second.files.claim is not None
     assert (second.look.queue_row, second.look.accounting_row) == (queue, None)
     assert (third.files.claim, third.look.queue_row) == (None, queue)
 
