@@ -63,9 +63,8 @@ class Carrier:
         """
         committed_at = self.hands.clock.steady()
         self._commit(run, *plan.events)
-        for event in plan.events:
-            if isinstance(event, ev.PersonDecided):
-                inbox.done(run.journal.folder, event.file)
+        for file in plan.taken:
+            inbox.done(run.journal.folder, file)
         for name in plan.abandon:
             self._abandon(run, run.state.submissions[name])
         for event in plan.events:

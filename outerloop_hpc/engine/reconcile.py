@@ -5,7 +5,7 @@ Order: a person's word, what became of tries, unbound submissions, the kind's de
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -14,9 +14,10 @@ from outerloop_hpc.engine import kind as kinds
 from outerloop_hpc.engine.evidence import Evidence
 from outerloop_hpc.engine.rules import Policy, Ruling, rule
 from outerloop_hpc.engine.spec import RunSpec
-from outerloop_hpc.engine.state import RunState, Submission, apply
+from outerloop_hpc.engine.state import RunState, Step, Submission, Try, apply
 from outerloop_hpc.engine.submissions import intend, waiting
 from outerloop_hpc.slurm.port import Availability
+from outerloop_hpc.slurm.states import Life, classify
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class Plan:
     Attributes:
         events: the transaction; empty when nothing changed.
         after: the state after it.
+        taken: inbox files that need no more attention.
         abandon: unbound submissions to give up, once their claims are taken.
         archive: submissions whose accounting rows are to be archived, with a note on what is missing.
         close: whether everything is in place and the run leaves the live index.
@@ -91,6 +93,7 @@ class Plan:
     events: tuple[ev.Event, ...]
     after: RunState
     lines: tuple[Line, ...]
+    taken: tuple[str, ...] = ()
     abandon: tuple[str, ...] = ()
     archive: tuple[tuple[str, str], ...] = ()
     close: bool = False
@@ -98,7 +101,7 @@ class Plan:
     @property
     def idle(self) -> bool:
         """Whether there is nothing to commit and nothing to do."""
-        return not (self.events or self.abandon or self.archive or self.close)
+        return not (self.events or self.taken or self.abandon or self.archive or self.close)
 
 
 class _Planner:
@@ -138,7 +141,10 @@ def plan(given: Input) -> Plan:
         _launch(planner)
     archive, close = _closing(planner)
     after = planner.state.model_copy(update={"seq": given.state.seq + bool(planner.events)})
-    return Plan(tuple(planner.events), after, tuple(planner.lines), abandon, archive, close)
+    over = planner.state.ended is not None
+    known = {decided.file for decided in planner.state.person}
+    taken = tuple(decided.file for decided in given.inbox if over or decided.file in known)
+    return Plan(tuple(planner.events), after, tuple(planner.lines), taken, abandon, archive, close)
 
 
 def _people(planner: _Planner) -> None:
@@ -163,42 +169,25 @@ def _withdraw(planner: _Planner, reason: str) -> None:
 
 
 def _tries(planner: _Planner) -> None:
-    given = planner.given
+    host = planner.given.here.host
     ended: list[ev.Event] = []
     sightings: list[ev.Sighting] = []
     asks: list[tuple[Line, ev.Element]] = []
-    for step, current, submission in list(planner.state.open_tries()):
-        evidence = given.evidence.get((submission.name, current.index))
-        if evidence is None:
-            continue
-        files = evidence.files
-        if submission.status != "bound" and not (files.record or files.claim or files.fault):
-            continue
-        ruling = rule(
-            evidence,
-            current,
-            submission,
-            now=given.now,
-            host=given.here.host,
-            policy=given.policies[submission.compute],
-        )
-        if ruling.verdict == "wait" and submission.status != "bound" and not files.fault:
-            continue
-        ruling = _or_given_up(ruling, planner.given_up.get((step.spec.key, current.number)))
-        subject = f"{step.spec.key} try {current.number}"
-        planner.say(subject, ruling.rule, ruling.verdict, ruling.reason, ruling.needs)
+    for step, current, ruling, evidence in list(_rulings(planner)):
+        line = Line(f"{step.spec.key} try {current.number}", ruling.rule, ruling.verdict, ruling.reason, ruling.needs)
+        planner.lines.append(line)
         if ruling.verdict == "ended" and ruling.outcome is not None:
             ended.append(_try_ended(step.spec.key, current.number, ruling, evidence))
             continue
         if ruling.absent is not None and ruling.absent != (current.absent_since is not None):
-            sightings.append(
-                ev.Sighting(submission=submission.name, index=current.index, absent=ruling.absent, word=ruling.word)
+            seen = ev.Sighting(
+                submission=current.submission, index=current.index, absent=ruling.absent, word=ruling.word
             )
+            sightings.append(seen)
         if ruling.verdict == "ask":
-            line = Line(subject, ruling.rule, "ask", ruling.reason, ruling.needs)
             asks.append((line, ev.Element(step=step.spec.key, try_number=current.number)))
     if sightings:
-        planner.add(ev.Sighted(host=given.here.host, sightings=tuple(sightings)))
+        planner.add(ev.Sighted(host=host, sightings=tuple(sightings)))
     planner.add(*ended)
     if asks and planner.state.parked is None and planner.state.ended is None:
         first = asks[0][0]
@@ -206,11 +195,41 @@ def _tries(planner: _Planner) -> None:
         planner.add(ev.RunParked(question=question, reason=first.reason, tries=tuple(asked for _, asked in asks)))
 
 
+def _rulings(planner: _Planner) -> Iterator[tuple[Step, Try, Ruling, Evidence]]:
+    """Rule on every open try that there is evidence about; one without a job id only by what its job left."""
+    given = planner.given
+    for step, current, submission in planner.state.open_tries():
+        evidence = given.evidence.get((submission.name, current.index))
+        if evidence is None:
+            continue
+        files = evidence.files
+        if submission.status != "bound" and not (files.record or files.claim or files.fault):
+            continue
+        policy = given.policies[submission.compute]
+        ruling = rule(evidence, current, submission, now=given.now, host=given.here.host, policy=policy)
+        if ruling.verdict == "wait" and submission.status != "bound" and not files.fault:
+            continue
+        ruling = _or_given_up(ruling, planner.given_up.get((step.spec.key, current.number)))
+        if planner.state.ended is not None:
+            ruling = _or_over(ruling, evidence)
+        yield step, current, ruling, evidence
+
+
 def _or_given_up(ruling: Ruling, why: str | None) -> Ruling:
     """End a try that the table cannot rule on, once a person has answered what was asked about it."""
     if ruling.verdict != "ask" or why is None:
         return ruling
     return replace(ruling, rule=ev.GAVE_UP, verdict="ended", outcome="lost", reason=why, needs="")
+
+
+def _or_over(ruling: Ruling, evidence: Evidence) -> Ruling:
+    """End a try of an ended run that would otherwise wait for a person; a job that still lives is waited for."""
+    look = evidence.look
+    unreadable = ruling.rule == "record.unreadable" and look.queue is Availability.ANSWERED
+    gone = look.queue_row is None or classify(look.queue_row.state).life is Life.ENDED
+    if ruling.verdict == "ask" or (unreadable and gone):
+        return Ruling("run.over", "ended", f"the run has ended, so nobody waits for this: {ruling.reason}", "lost")
+    return ruling
 
 
 def _try_ended(key: str, number: int, ruling: Ruling, evidence: Evidence) -> ev.TryEnded:
@@ -240,7 +259,10 @@ def _unbound(planner: _Planner) -> tuple[str, ...]:
             continue
         if known.found is not None:
             reason = "the scheduler knows a job of this name"
-            planner.add(ev.SubmissionBound(name=name, job_id=known.found, adopted=True, reason=reason))
+            bound = ev.SubmissionBound(
+                name=name, job_id=known.found, cluster=submission.cluster, adopted=True, reason=reason
+            )
+            planner.add(bound)
             planner.say(name, "submission.adopted", "bound", f"{reason}: {known.found}")
         elif not known.answered:
             planner.say(name, "submission.unknown", "wait", "the scheduler did not answer", "squeue and sacct answers")

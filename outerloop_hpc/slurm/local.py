@@ -108,13 +108,23 @@ class LocalCompute:
         )
 
     def cancel(self, jobs: Sequence[JobRef]) -> None:
-        """Ask the controllers of these jobs to end their elements."""
+        """Ask the controllers of these jobs to end their elements, or the elements that outlived theirs."""
         for ref in jobs:
             with contextlib.suppress(FileNotFoundError):
                 job, _ = localjobs.parse(fsio.read(self.root / f"{ref.name}.jsonl").decode("utf-8", errors="replace"))
-                if job is not None and job.controller is not None and alive(job.controller):
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(job.controller.pid, signal.SIGTERM)
+                if job is not None:
+                    _terminate(job)
+
+
+def _terminate(job: localjobs.LocalJob) -> None:
+    if job.controller is not None and alive(job.controller):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(job.controller.pid, signal.SIGTERM)
+        return
+    for index, (process, _) in job.started.items():
+        if index not in job.ended and alive(process):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
 
 
 @contextlib.contextmanager

@@ -1,25 +1,28 @@
 """Passes that die: each order on stdin runs one command line in a fork whose k-th effect ends in kill -9.
 
 Run as ``python -m tests.local.driver``; one JSON object a line: ``arguments``, ``kill`` (0 for never) and ``when``
-(before or after the effect), ``refuse`` (errno for effects' system calls, see ``refusals``). It answers with one line:
-``status`` (negative for a signal), ``effects`` (what was about to be done, in order), ``out`` and ``err``.
+(before or after the effect), ``refuse`` (system calls, see ``refusals``), ``polite`` (false: no lock between passes).
+It answers with one line: ``status`` (negative for a signal), ``effects`` (what was about to be done, in order),
+``out`` and ``err``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from outerloop_hpc import effects
 from outerloop_hpc.cli import follow, main, passes, polite, wiring
+from outerloop_hpc.engine.layout import Layout
 from tests.local import refusals
 
 #: Imported before the forks, so that each costs milliseconds.
@@ -55,8 +58,15 @@ def carry_out(order: Mapping[str, Any], folder: Path) -> None:
     diary = os.open(folder / "effects", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     effects.install(Reaper(order.get("kill", 0), order.get("when", "before"), diary))
     sys.argv = ["outerloop-hpc", *order["arguments"]]
+    if not order.get("polite", True):
+        vars(polite)["polite_lock"] = _no_lock
     with refusals.refusing(order.get("refuse")):
         main.main()
+
+
+@contextlib.contextmanager
+def _no_lock(_layout: Layout, *, wanted: bool = True) -> Iterator[None]:
+    yield
 
 
 def answer(order: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,15 +129,22 @@ class Driver:
         if self.process.stdout is not None:
             self.process.stdout.close()
 
-    def order(self, *arguments: str, kill: int = 0, when: str = "before", refuse: object = None) -> Ended:
+    def send(self, *arguments: str, **how: object) -> None:
+        """Give an order; ``kill``, ``when``, ``refuse`` and ``polite`` say how."""
         assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        wanted = {"arguments": list(arguments), "kill": kill, "when": when, "refuse": refuse}
-        self.process.stdin.write(json.dumps(wanted) + "\n")
+        self.process.stdin.write(json.dumps({"arguments": list(arguments), **how}) + "\n")
         self.process.stdin.flush()
+
+    def answer(self) -> Ended:
+        """Wait for the order that was given."""
+        assert self.process.stdout is not None
         said = json.loads(self.process.stdout.readline())
         done = [(what, subject) for what, subject in said["effects"]]
         return Ended(said["status"], done, said["out"], said["err"])
+
+    def order(self, *arguments: str, **how: object) -> Ended:
+        self.send(*arguments, **how)
+        return self.answer()
 
 
 if __name__ == "__main__":

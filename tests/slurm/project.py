@@ -17,7 +17,8 @@ from outerloop_hpc.engine.layout import parse_run_id
 from outerloop_hpc.engine.state import RunState, Submission, apply
 from outerloop_hpc.process import Finished
 from tests.cluster.cluster import SHARED, Cluster
-from tests.cluster.machine import SOURCE, Process, Spawned
+from tests.cluster.machine import SOURCE, Spawned
+from tests.cluster.processes import Process
 
 TOOL = ("python", "-m", "outerloop_hpc.cli.main")
 #: What a patient benchmark calls itself while it waits to be released.
@@ -268,10 +269,10 @@ class Project:
         named = [folder for folder in Path("/proc").iterdir() if folder.name.isdigit() and _name(folder) == PATIENT]
         return [process for folder in named for process in _seen(folder) if process.uts in nodes]
 
-    def release(self, count: int) -> None:
-        """Wait until so many benchmarks wait, and let all of them go on."""
-        self.wait_patients(count)
-        for process in self.patients():
+    def release(self, count: int, *, of: int | None = None) -> None:
+        """Wait until ``of`` benchmarks wait (``count`` unless told), and let ``count`` of them go on."""
+        self.wait_patients(count if of is None else of)
+        for process in self.patients()[:count]:
             process.kill(signal.SIGUSR1)
 
     def wait_patients(self, count: int) -> None:

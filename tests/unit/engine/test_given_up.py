@@ -14,7 +14,7 @@ from outerloop_hpc.engine.reconcile import Here, Input, Plan, plan
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec, StepSpec
 from outerloop_hpc.engine.state import RunState, apply
-from outerloop_hpc.slurm.port import Availability
+from outerloop_hpc.slurm.port import Availability, QueueRow
 
 pytestmark = pytest.mark.unit
 
@@ -104,3 +104,37 @@ def test_without_a_word_of_a_person_the_try_stays_open() -> None:
     made = planned(state, now + timedelta(days=9), evidence=nowhere(state))
     assert made.events == ()
     assert [line.rule for line in made.lines] == ["nothing.anywhere"]
+
+
+END = ev.PersonDecided(file="b.json", action="end", who="ann", reason="enough")
+
+
+def test_an_ended_run_does_not_stay_live_for_a_try_that_nobody_can_account_for() -> None:
+    state, now = parked()
+    made = planned(state, now, evidence=nowhere(state), inbox=[END])
+    assert [type(event) for event in made.events] == [ev.PersonDecided, ev.CancelAsked, ev.RunEnded, ev.TryEnded]
+    (step,) = made.after.steps.values()
+    assert [(one.outcome, one.rule) for one in step.tries] == [("lost", "run.over")]
+
+
+@pytest.mark.parametrize(("state_word", "ends"), [(None, True), ("COMPLETED", True), ("RUNNING", False)])
+def test_an_ended_run_waits_for_a_job_with_an_unreadable_record_only_while_it_lives(
+    state_word: str | None, ends: bool
+) -> None:
+    state, now = parked()
+    row = None if state_word is None else QueueRow("7", None, "n", "me", state_word)
+    look = Look(queue=Availability.ANSWERED, accounting=Availability.ANSWERED, queue_row=row)
+    evidence = {key: Evidence(Files(fault="e0000.record.json: garbage"), look) for key in nowhere(state)}
+    after = planned(state, now, evidence=evidence, inbox=[END]).after
+    assert after.phase == "ended"
+    (step,) = after.steps.values()
+    assert (step.open_try is None) is ends
+
+
+def test_an_inbox_file_that_needs_no_more_attention_is_moved_even_when_an_earlier_pass_died_before_that() -> None:
+    state, now = parked()
+    after = planned(state, now, evidence=nowhere(state), inbox=[RESUME]).after
+    again = planned(after, now, inbox=[RESUME])
+    assert (again.events, again.taken, again.idle) == ((), ("a.json",), False)
+    over = planned(committed(after, now, ev.RunEnded(ending="operator", reason="r")), now, inbox=[END])
+    assert (over.events, over.taken) == ((), ("b.json",))
