@@ -64,14 +64,19 @@ def path_of(target: str, benchmark: str, run: str) -> str:
 
 
 def point_of(spec: RunSpec, state: RunState) -> Point | None:
-    """Return what an ended run adds to the history; ``None`` when nothing was measured. Deterministic."""
+    """Return what an ended run adds to the history; ``None`` when its verdict holds no number. Deterministic.
+
+    Only numbers of the verdict: after a person ended a run, jobs that still ran may leave records, and a document
+    that is published may not change.
+    """
     if state.ended is None:
         return None
     work = work_of(spec)
+    judged = state.ended.result.get("values", {})
     payloads = {
         step.spec.parameters["seed"]: step.payload
         for step in state.steps.values()
-        if step.settled() == "record" and step.tries[-1].record_outcome == "completed"
+        if str(step.spec.parameters["seed"]) in judged
     }
     samples = tuple(
         Sample(

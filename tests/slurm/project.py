@@ -17,7 +17,8 @@ from outerloop_hpc.engine.layout import parse_run_id
 from outerloop_hpc.engine.state import RunState, Submission, apply
 from outerloop_hpc.process import Finished
 from tests.cluster.cluster import SHARED, Cluster
-from tests.cluster.machine import SOURCE, Process, Spawned
+from tests.cluster.machine import SOURCE, Spawned
+from tests.cluster.processes import Process
 
 TOOL = ("python", "-m", "outerloop_hpc.cli.main")
 #: What a patient benchmark calls itself while it waits to be released.
@@ -304,6 +305,6 @@ def values_of(state: RunState) -> dict[str, float]:
     return values
 
 
-def outcomes_of(state: RunState) -> list[list[str | None]]:
-    """How the tries of each step ended, in order."""
-    return [[one.outcome for one in step.tries] for step in state.steps.values()]
+def outcomes_of(state: RunState) -> list[list[str]]:
+    """How the tries of each step ended, in order; a try that is under way is ``open``."""
+    return [[one.outcome or "open" for one in step.tries] for step in state.steps.values()]

@@ -1,4 +1,4 @@
-"""The whole flow as an ordinary user: measure, improve, measure again, compare; and the reports against sacct itself."""
+"""The whole flow as an ordinary user: measure, improve, measure again, compare; and reports against sacct itself."""
 
 from __future__ import annotations
 

@@ -50,5 +50,6 @@ def _meet(folder: Path, count: int) -> None:
 if __name__ == "__main__":
     install(int(sys.argv[1]), Path(sys.argv[2]))
     here = Session()
-    result = Pass(here.engine, launch=True, lanes=(here.lane,)).run()
+    with here.lane() as lane:
+        result = Pass(here.engine, launch=True, lanes=(lane,)).run()
     print(json.dumps({"submitted": result.submitted, "faults": result.faults, "problems": result.problems}))
