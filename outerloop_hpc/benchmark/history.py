@@ -73,14 +73,19 @@ def measured(record_outcome: str, payload: Mapping[str, Any]) -> float | None:
 
 
 def point_of(spec: RunSpec, state: RunState) -> Point | None:
-    """Return what an ended run adds to the history; ``None`` when nothing was measured. Deterministic."""
+    """Return what an ended run adds to the history; ``None`` when its verdict holds no number. Deterministic.
+
+    Only numbers of the verdict: after a person ended a run, jobs that still ran may leave records, and a document
+    that is published may not change.
+    """
     if state.ended is None:
         return None
     work = work_of(spec)
+    judged = state.ended.result.get("values", {})
     payloads = {
         step.spec.parameters["seed"]: step.payload
         for step in state.steps.values()
-        if step.settled() == "record" and measured(step.tries[-1].record_outcome, step.payload) is not None
+        if str(step.spec.parameters["seed"]) in judged
     }
     samples = tuple(
         Sample(

@@ -305,6 +305,6 @@ def values_of(state: RunState) -> dict[str, float]:
     return values
 
 
-def outcomes_of(state: RunState) -> list[list[str | None]]:
-    """How the tries of each step ended, in order."""
-    return [[one.outcome for one in step.tries] for step in state.steps.values()]
+def outcomes_of(state: RunState) -> list[list[str]]:
+    """How the tries of each step ended, in order; a try that is under way is ``open``."""
+    return [[one.outcome or "open" for one in step.tries] for step in state.steps.values()]
