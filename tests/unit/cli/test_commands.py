@@ -328,6 +328,13 @@ def test_slurm_without_its_commands_is_a_bad_configuration(cli: Cli, tmp_path: P
     assert cli("reconcile").status == 78
 
 
+def test_a_state_folder_that_cannot_be_made_is_a_bad_configuration(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file", encoding="utf-8")
+    said = cli("runs", "list")
+    assert said.status == 78
+    assert "cannot be the state folder" in said.err
+
+
 def test_a_fault_of_one_run_ends_a_pass_with_4_and_stops_no_other(cli: Cli, state: Layout) -> None:
     said = cli("reconcile", "--dry-run", "--json")
     assert said.status == 4
