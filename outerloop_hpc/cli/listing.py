@@ -66,8 +66,11 @@ def _run_row(layout: Layout, run_id: str) -> Mapping[str, object]:
         found = watch.load(layout, run_id)
         state = found.state
         row["commit"] = found.spec.commit
+        trouble = watch.unreadable(found) if state.ended is None else ""
     except OuterloopError as fault:
         return {**row, "phase": "faulty", "reason": str(fault)}
+    if trouble:
+        return {**row, "phase": "faulty", "reason": trouble}
     settled = sum(1 for step in state.steps.values() if step.settled() is not None)
     row |= {"phase": state.phase, "steps": f"{settled}/{len(state.steps)}"}
     if state.ended is not None:

@@ -44,7 +44,8 @@ class Journal:
         try:
             spec: RunSpec = load(RunSpec, self.folder.spec)
         except FileNotFoundError as error:
-            raise Fault(f"{self.folder.spec}: is missing; the run cannot be handled, move its folder away") from error
+            entry = self.folder.path.parents[2] / "live" / self.folder.run_id
+            raise Fault(f"{self.folder.spec}: is missing; put it back, or remove {entry} to give up the run") from error
         if spec.run != self.folder.run_id:
             raise Fault(f"{self.folder.spec}: is the specification of {spec.run}, not of {self.folder.run_id}")
         return spec

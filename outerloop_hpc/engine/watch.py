@@ -76,6 +76,24 @@ def _observe(compute: Compute | None, refs: Sequence[JobRef]) -> Observation:
     return _SILENT if compute is None else compute.observe(refs)
 
 
+def unreadable(run: LiveRun) -> str:
+    """Say which record keeps passes from settling this run, because it cannot be read; empty when none does.
+
+    Raises:
+        Fault: an inbox file cannot be read.
+    """
+    folder = run.journal.folder
+    inbox.waiting(folder)
+    listings: dict[Path, frozenset[str]] = {}
+    for _, current, submission in run.state.open_tries():
+        where = folder.submission(submission.name)
+        if where not in listings:
+            listings[where] = listing(where)
+        if fault := files_of(where, listings[where], current, run=run.run_id).fault:
+            return fault
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Gathered:
     """The changing part of a plan's input."""
