@@ -11,6 +11,7 @@ import pytest
 
 from outerloop_hpc.slurm.localjobs import LocalJob, ProcessId
 from outerloop_hpc.slurm.processes import process_id
+from tests.local.driver import Driver
 from tests.local.site import new_site, outcome, tiny_target, wait_for
 
 pytestmark = pytest.mark.local
@@ -30,11 +31,11 @@ print(json.dumps({"score": seed % 1000}))
 class Held:
     """A site whose measurements wait at a gate."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, driver: Driver) -> None:
         self.gate = folder / "gate"
         self.gate.mkdir()
         source = tiny_target(folder / "tiny", HELD.replace("GATE", repr(str(self.gate))))
-        self.site = new_site(folder / "site", targets={"tiny": source})
+        self.site = new_site(folder / "site", targets={"tiny": source}, driver=driver)
 
     def begun(self) -> int:
         return len(list(self.gate.glob("begun-*")))
@@ -59,8 +60,8 @@ class Held:
 
 
 @pytest.fixture
-def held(tmp_path: Path) -> Iterator[Held]:
-    held = Held(tmp_path)
+def held(tmp_path: Path, driver: Driver) -> Iterator[Held]:
+    held = Held(tmp_path, driver)
     yield held
     held.open()
     held.site.stop_jobs()
@@ -81,9 +82,9 @@ def tries(held: Held, run: str) -> list[tuple[int, str, str]]:
 
 
 @pytest.fixture(scope="module")
-def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+def calm(tmp_path_factory: pytest.TempPathFactory, driver: Driver) -> dict[str, object]:
     """Return the outcome of the same run when nothing happens to it."""
-    held = Held(tmp_path_factory.mktemp("calm"))
+    held = Held(tmp_path_factory.mktemp("calm"), driver)
     held.open()
     held.site.cli("tick")
     held.site.until_closed()

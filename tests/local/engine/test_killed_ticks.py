@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.local.driver import Driver, Ended
-from tests.local.site import Site, environment, new_site, outcome, tiny_target, wait_for
+from tests.local.site import Site, new_site, outcome, tiny_target, wait_for
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
 
@@ -21,12 +20,6 @@ _START = ("command", "submitit.local")
 _MOST_PASSES = 12
 #: Sites whose jobs run at the same time.
 _AT_ONCE = 5
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with Driver(tmp_path_factory.mktemp("driver"), environment()) as running:
-        yield running
 
 
 @dataclass
@@ -110,23 +103,14 @@ def test_a_ledger_is_not_forgotten_when_the_tick_dies_just_before_it_is_written(
     story = stories.fresh()
     story.order("tick")
     wait_for(story.site.jobs_gone, "both seeds ran")
-    saved, ledger = _saved(story.site), story.site.state / "results" / "tiny" / "leader.json"
+    story.site.save()
+    ledger = story.site.state / "results" / "tiny" / "leader.json"
     written = story.order("reconcile").effects.index(("replace", str(ledger)))
-    _restore(story.site, saved)
+    story.site.restore()
     story.die("reconcile", kill=written + 1, when="before")
     assert not ledger.exists()
     story.settle()
     assert json.loads(ledger.read_bytes())["rows"][0]["best_run"] == story.site.run_folder().name
-
-
-def _saved(site: Site) -> Path:
-    """Keep the state folder as it is, so that a story can be told again and no job has to run twice."""
-    return Path(shutil.copytree(site.state, site.root / "saved", symlinks=True))
-
-
-def _restore(site: Site, saved: Path) -> None:
-    shutil.rmtree(site.state)
-    shutil.copytree(saved, site.state, symlinks=True)
 
 
 @pytest.mark.parametrize(("person", "when"), [("", "before"), ("", "after"), ("end", "before")])
@@ -138,13 +122,13 @@ def test_a_tick_killed_at_any_effect_of_an_ending_changes_nothing_in_the_end(
     wait_for(story.site.jobs_gone, "both seeds ran")
     if person:
         story.order("runs", person, story.site.run_folder().name, "--reason", "enough")
-    saved = _saved(story.site)
+    story.site.save()
     ending = story.order("tick").effects
     assert story.site.live() == []
     expected = outcome(story.site)
     assert [word for word, _ in expected["endings"]] == ["operator" if person else "measured"]
     for kill in range(1, len(ending) + 1):
-        _restore(story.site, saved)
+        story.site.restore()
         story.die("tick", kill=kill, when=when)
         story.settle()
         assert outcome(story.site) == expected, story.where
