@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Sequence
-from typing import ClassVar, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime
 
@@ -63,15 +64,28 @@ def path_of(target: str, benchmark: str, run: str) -> str:
     return f"results/{target}/{benchmark}/{run}.json"
 
 
+def measured(record_outcome: str, payload: Mapping[str, Any]) -> float | None:
+    """Return the number of a record; the verdict and the history must agree on which records have one."""
+    value = payload.get("value")
+    if record_outcome != "completed" or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
 def point_of(spec: RunSpec, state: RunState) -> Point | None:
-    """Return what an ended run adds to the history; ``None`` when nothing was measured. Deterministic."""
+    """Return what an ended run adds to the history; ``None`` when its verdict holds no number. Deterministic.
+
+    Only numbers of the verdict: after a person ended a run, jobs that still ran may leave records, and a document
+    that is published may not change.
+    """
     if state.ended is None:
         return None
     work = work_of(spec)
+    judged = state.ended.result.get("values", {})
     payloads = {
         step.spec.parameters["seed"]: step.payload
         for step in state.steps.values()
-        if step.settled() == "record" and step.tries[-1].record_outcome == "completed"
+        if str(step.spec.parameters["seed"]) in judged
     }
     samples = tuple(
         Sample(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from outerloop_hpc.benchmark.history import path_of, point_of
+from outerloop_hpc.benchmark.history import measured, path_of, point_of
 from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, work_of
 from outerloop_hpc.engine.kind import Ask, Decision, End, Outcome, Submit, View
 from outerloop_hpc.engine.plain import plain
@@ -48,7 +48,7 @@ class BenchmarkKind:
             shown = plain(result.get("failed", {}).get(str(seed), "not measured")) if value is None else repr(value)
             lines.append(f"| {seed} | {shown} |")
         if result.get("values"):
-            lines += ["", _summary_line(work, result["values"])]
+            lines += ["", plain(_summary_line(work, result["values"]))]
             lines += _comparison_lines(work, result["values"])
         return "\n".join(lines)
 
@@ -86,11 +86,11 @@ def _conclude(work: BenchmarkWork, outcomes: Mapping[int, Outcome]) -> End:
     values: dict[str, float] = {}
     failed: dict[str, str] = {}
     for seed, outcome in outcomes.items():
-        value = outcome.payload.get("value")
-        if outcome.record_outcome == "completed" and isinstance(value, (int, float)):
-            values[str(seed)] = float(value)
-        else:
+        value = measured(outcome.record_outcome, outcome.payload)
+        if value is None:
             failed[str(seed)] = outcome.reason or str(outcome.word)
+        else:
+            values[str(seed)] = value
     result: dict[str, Any] = {"values": values, "failed": failed}
     if not values:
         word = "refused" if all(o.record_outcome == "refused" for o in outcomes.values()) else "failed"

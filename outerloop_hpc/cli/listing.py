@@ -52,7 +52,7 @@ def run_rows(layout: Layout, *, everything: bool, states: str, target: str) -> I
     ids = [folder.run_id for folder in runs.every(layout)] if everything else runs.live(layout)
     for run_id in ids:
         row = _run_row(layout, run_id)
-        if (not wanted or row["phase"] in wanted) and (not target or row["target"] == target):
+        if (not wanted or row["phase"] in wanted) and (not target or row.get("target") == target):
             yield row
 
 

@@ -73,6 +73,9 @@ def main() -> None:
         # Whoever read our output has enough; Python must not complain while it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(Exit.DONE)
+    except OSError as error:
+        talk(f"outerloop-hpc: {error}; the same command may work later")
+        sys.exit(Exit.TRY_LATER)
 
 
 def _interrupted(_number: int, _frame: FrameType | None) -> None:

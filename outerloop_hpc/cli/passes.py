@@ -30,6 +30,9 @@ def tick(context: typer.Context, *, out: Out, dry_run: DryRun = False, quiet: Qu
     Example: outerloop-hpc tick --dry-run
 
     Bounded and safe under overlap; call it every few minutes from scrontab, cron or a systemd timer.
+
+    Exit status 4: something failed, see stderr; 20: all is done that can be, a run waits for a person; 75: Slurm or
+    the filesystem did not answer, the next pass tries again.
     """
     _pass(session(context), "tick", out, launch=True, dry_run=dry_run, quiet=quiet)
 
@@ -93,6 +96,8 @@ def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool,
         "live": result.live,
         "submitted": result.submitted,
         "closed": result.closed,
+        "parked": result.parked,
+        "refused": result.refused,
         "scheduler_calls": result.calls,
     }
     if not quiet:
@@ -108,6 +113,8 @@ def say_how_it_went(result: PassResult, *, quiet: bool = False) -> Exit:
         talk(f"problem: {problem}")
     if result.held and not quiet:
         talk(f"no launches: {result.held}")
-    if result.faults:
+    if result.faults or result.refused:
         return Exit.PARTLY_FAILED
-    return Exit.TRY_LATER if result.unavailable else Exit.DONE
+    if result.unavailable:
+        return Exit.TRY_LATER
+    return Exit.WAITS_FOR_PERSON if result.parked else Exit.DONE

@@ -45,12 +45,21 @@ class Session:
 
     @cached_property
     def layout(self) -> Layout:
-        """The state folder, made when it is not there."""
+        """The state folder, made when it is not there.
+
+        Raises:
+            ConfigError: it cannot be made.
+        """
         from outerloop_hpc import fsio  # noqa: PLC0415 - only when a command needs the state folder
         from outerloop_hpc.engine.layout import Layout  # noqa: PLC0415 - as above
+        from outerloop_hpc.errors import ConfigError  # noqa: PLC0415 - as above
 
-        fsio.make_folder(self.settings.state.root)
-        return Layout(self.settings.state.root)
+        root = self.settings.state.root
+        try:
+            fsio.make_folder(root)
+        except OSError as error:
+            raise ConfigError(f"{root}: cannot be the state folder: {error.strerror}; set [state] root") from error
+        return Layout(root)
 
     @cached_property
     def engine(self) -> Engine:

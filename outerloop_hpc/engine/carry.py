@@ -24,8 +24,6 @@ from outerloop_hpc.slurm.port import Bound, Compute, Resources, SubmissionAmbigu
 _log = logging.getLogger(__name__)
 
 BODY = "outerloop_hpc.engine.job:run_element"
-#: Beyond this between an intent and its submission the process was asleep: look again before buying anything.
-_STALE_INTENT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,7 @@ class Carrier:
     def __init__(self, hands: Hands, indexes: Mapping[str, Index]) -> None:
         self.hands, self.indexes = hands, indexes
         self.submitted = 0
+        self.refused = 0
         self.problems: list[str] = []
 
     def out(self, run: LiveRun, plan: Plan, kind: Kind) -> None:
@@ -61,7 +60,6 @@ class Carrier:
             Overtaken: another reconciler went on with this run; nothing more is done here.
             TryLater: the state folder cannot be written.
         """
-        committed_at = self.hands.clock.steady()
         self._commit(run, *plan.events)
         for file in plan.taken:
             inbox.done(run.journal.folder, file)
@@ -69,7 +67,7 @@ class Carrier:
             self._abandon(run, run.state.submissions[name])
         for event in plan.events:
             if isinstance(event, ev.SubmissionIntended):
-                self._submit(run, event, committed_at)
+                self._submit(run, event)
         for name, note in plan.archive:
             self._archive(run, run.state.submissions[name], note)
         if plan.close or any(isinstance(event, ev.RunEnded) for event in plan.events):
@@ -84,14 +82,15 @@ class Carrier:
                 run.state, events, by=self.hands.author, at=self.hands.clock.now(), nonce=fsio.nonce()
             )
 
-    def _submit(self, run: LiveRun, intent: ev.SubmissionIntended, committed_at: float) -> None:
-        if self.hands.clock.steady() - committed_at > _STALE_INTENT_S:
-            run.journal.still_at(run.state)
+    def _submit(self, run: LiveRun, intent: ev.SubmissionIntended) -> None:
+        # This process may have been asleep since its commit; whoever went on meanwhile has decided otherwise.
+        run.journal.still_at(run.state)
         compute = self.hands.computes[intent.compute]
         work = self._work(run, intent)
         try:
             bound = compute.submit(work)
         except SubmissionRefused as refusal:
+            self.refused += 1
             self.problems.append(f"{intent.name}: refused: {refusal}")
             self._commit(run, ev.SubmissionRefused(name=intent.name, complaint=str(refusal)))
             return

@@ -122,6 +122,8 @@ class PassResult:
         faults: (run id, text) of runs that could not be handled.
         problems: sources that did not answer, submissions that were refused.
         held: why nothing was launched; empty when launches were allowed.
+        parked: live runs that wait for a person.
+        refused: submissions that the scheduler refused; they are tried again after a pause.
     """
 
     lines: list[tuple[str, reconcile.Line]] = field(default_factory=list)
@@ -131,6 +133,8 @@ class PassResult:
     live: int = 0
     submitted: int = 0
     closed: int = 0
+    parked: int = 0
+    refused: int = 0
     calls: int = 0
     unavailable: bool = False
 
@@ -176,7 +180,7 @@ class Pass:
         if self.launch and not self.only:
             self._serve_lanes(carrier)
         self._cancel(live)
-        self.result.submitted = carrier.submitted
+        self.result.submitted, self.result.refused = carrier.submitted, carrier.refused
         self.result.problems += carrier.problems
         self._beat("completed")
         return self.result
@@ -247,6 +251,7 @@ class Pass:
         except Exception as error:  # noqa: BLE001 - one run that breaks must not stop the others
             _log.exception("%s could not be handled", run.run_id)
             self.result.faults.append((run.run_id, f"{type(error).__name__}: {error}"))
+        self.result.parked += run.state.phase == "parked"
         if run.state.seq != run.loaded_seq and not self.dry_run and not run.state.closed:
             run.journal.save_snapshot(run.state)
 

@@ -65,6 +65,7 @@ class Project:
     Attributes:
         image: container image of the target; empty runs its benchmarks without any.
         settings: further lines of outerloop.toml by section; ``configure`` writes them anew.
+        env: variables of every command of the tool.
     """
 
     cluster: Cluster
@@ -73,6 +74,7 @@ class Project:
     targets: tuple[str, ...] = ("demo",)
     settings: dict[str, dict[str, object]] = field(default_factory=dict)
     user: str = "alice"
+    env: dict[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> str:
@@ -138,7 +140,14 @@ class Project:
 
     def tool(self, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 240.0) -> Finished:
         """Run one command of the tool as alice."""
-        return self.cluster.run([*TOOL, *arguments], user=self.user, cwd=self.folder, env=env, timeout=timeout)
+        variables = {**self.env, **(env or {})}
+        return self.cluster.run([*TOOL, *arguments], user=self.user, cwd=self.folder, env=variables, timeout=timeout)
+
+    def hurry(self) -> None:
+        """Let Slurm's commands give up a silent controller after two seconds instead of ten."""
+        patient = self.cluster.read("/etc/slurm/slurm.conf")
+        self.write("slurm.conf", patient + "MessageTimeout=2\n")
+        self.env["SLURM_CONF"] = f"{self.folder}/slurm.conf"
 
     def script(self, name: str, *arguments: str, timeout: float = 240.0) -> Finished:
         """Run one of the helpers in ``inside/`` as alice."""
@@ -285,6 +294,12 @@ class Project:
         holder: dict[str, Any] = found["holder"]
         return holder
 
+    def kill_job(self, holder: Mapping[str, Any]) -> None:
+        """Kill the Python of the job that holds an element, as the kernel does when memory runs out."""
+        (process,) = (one for one in self.cluster.machine.processes() if one.pid == holder["pid"])
+        process.kill()
+        self.wait(lambda: process.host_pid not in {one.host_pid for one in self.cluster.machine.processes()}, "its end")
+
 
 def _name(folder: Path) -> str:
     with suppress(OSError):
@@ -305,6 +320,6 @@ def values_of(state: RunState) -> dict[str, float]:
     return values
 
 
-def outcomes_of(state: RunState) -> list[list[str | None]]:
-    """How the tries of each step ended, in order."""
-    return [[one.outcome for one in step.tries] for step in state.steps.values()]
+def outcomes_of(state: RunState) -> list[list[str]]:
+    """How the tries of each step ended, in order; a try that is under way is ``open``."""
+    return [[one.outcome or "open" for one in step.tries] for step in state.steps.values()]

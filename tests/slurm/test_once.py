@@ -65,10 +65,7 @@ def test_a_job_killed_before_its_record_is_tried_again_and_ends_the_same(project
     project.make()
     run = project.bench(3, 4)
     project.wait_patients(2)
-    holder = project.holder(run, 0)
-    for process in project.cluster.machine.processes():
-        if process.pid == holder["pid"]:
-            process.kill()
+    project.kill_job(project.holder(run, 0))
     project.pass_until(lambda: len(project.state(run).submissions) == 2, "a second submission")
     project.release(2)
     (state,) = project.settle(run)

@@ -1,0 +1,112 @@
+"""Points of the history: found by run or commit, compared, folded into the ledger, kept in files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outerloop_hpc import fsio
+from outerloop_hpc.benchmark.history import Point, Sample, compare_points, ledger_rows, path_of, pick, previous
+from outerloop_hpc.benchmark.results import benchmarks, points, refresh_ledger
+from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.errors import Fault, UsageError
+from tests.unit.engine.made import after
+
+pytestmark = pytest.mark.unit
+
+A, B = "aaaa1111", "bbbb2222"
+
+
+def point(number: int, commit: str, *values: float, **more: Any) -> Point:
+    found = values or (float(number),)
+    given = {
+        "run": f"run-{number}",
+        "target": "iris",
+        "benchmark": "accuracy",
+        "metric": "acc",
+        "direction": "max",
+        "commit": commit,
+        "tree": "t",
+        "at": after(number),
+        "samples": tuple(Sample(seed=seed, value=value) for seed, value in enumerate(found)),
+        "median": sorted(found)[len(found) // 2],
+        "minimum": min(found),
+        "maximum": max(found),
+    }
+    return Point(**{**given, **more})
+
+
+HISTORY = [point(1, A), point(2, B), point(3, B), point(4, A)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "run"),
+    [("run-2", "run-2"), (B, "run-3"), ("bbbb", "run-3"), (A, "run-4"), ("aaaa1", "run-4")],
+)
+def test_a_point_is_found_by_run_or_by_the_beginning_of_its_commit(wanted: str, run: str) -> None:
+    assert pick(HISTORY, wanted).run == run
+
+
+@pytest.mark.parametrize("wanted", ["cccc", "aaa", "", "run-9", "HEAD", "bbbb2222f"])
+def test_what_was_not_measured_is_a_usage_error(wanted: str) -> None:
+    with pytest.raises(UsageError, match="no run and no measured commit"):
+        pick(HISTORY, wanted)
+
+
+def test_a_beginning_of_several_commits_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="several measured commits"):
+        pick([point(1, "abcd1"), point(2, "abcd2")], "abcd")
+
+
+def test_the_earlier_point_is_the_newest_of_another_commit() -> None:
+    found = previous(HISTORY, A)
+    assert found is not None
+    assert found.run == "run-3"
+    assert previous(HISTORY[1:3], B) is None
+    assert previous([], A) is None
+
+
+def test_points_are_compared_in_pairs_with_the_newer_ones_floors() -> None:
+    old, new = point(1, A, *[1.0] * 6), point(2, B, *[2.0] * 6)
+    assert str(compare_points(old, new).verdict) == "better"
+    assert str(compare_points(old, new.model_copy(update={"min_delta": 5.0})).verdict) == "no difference"
+    assert str(compare_points(new, old).verdict) == "worse"
+    assert compare_points(old, point(3, B, 2.0)).pairs == 1
+
+
+@pytest.mark.parametrize("other", [{"metric": "loss"}, {"direction": "min"}])
+def test_different_things_are_not_compared(other: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="cannot be compared"):
+        compare_points(point(1, A), point(2, B, **other))
+
+
+def test_medians_enter_the_ledger() -> None:
+    rows = ledger_rows([point(2, B, 0.5, 0.9, 0.7), point(1, A, 0.6), point(3, A, 0.1, benchmark="other")])
+    assert (rows["accuracy"].baseline, rows["accuracy"].best, rows["accuracy"].best_run) == (0.6, 0.7, "run-2")
+    assert list(rows) == ["accuracy", "other"]
+
+
+def test_the_ledger_is_rendered_from_the_files_and_stays_when_one_is_broken(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    for one in (point(2, B), point(1, A), point(3, A, benchmark="loss", direction="min")):
+        path = tmp_path / path_of("iris", one.benchmark, one.run)
+        fsio.make_folder(path.parent)
+        fsio.publish(path, one.encoded())
+    assert refresh_ledger(layout, "iris")["accuracy"].best == 2.0
+    assert benchmarks(layout, "iris") == ["accuracy", "loss"]
+    assert [one.run for one in points(layout, "iris", "accuracy")] == ["run-1", "run-2"]
+    folder = tmp_path / "results" / "iris"
+    rendered = {name: (folder / name).read_bytes() for name in ("leader.json", "BENCHMARKS.md")}
+    assert json.loads(rendered["leader.json"])
+    (folder / "accuracy" / "run-9.json").write_bytes(b"{")
+    with pytest.raises(Fault, match=r"run-9\.json"):
+        refresh_ledger(layout, "iris")
+    assert {name: (folder / name).read_bytes() for name in rendered} == rendered
+
+
+def test_nothing_measured_renders_nothing(tmp_path: Path) -> None:
+    assert refresh_ledger(Layout(tmp_path), "iris") == {}
+    assert not (tmp_path / "results").exists()

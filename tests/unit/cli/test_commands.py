@@ -1,0 +1,410 @@
+"""The commands on a made-up state folder: manners, exit statuses, and what a dry run leaves alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from outerloop_hpc import fsio
+from outerloop_hpc.benchmark.work import BenchmarkWork, dump
+from outerloop_hpc.cli.main import app, main
+from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine import inbox, runs
+from outerloop_hpc.engine.journal import Journal
+from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.spec import ResourceAsk, RunSpec
+from outerloop_hpc.engine.state import RunState
+from tests.unit.engine.made import ME, SPEC, T0, intended, step
+
+pytestmark = pytest.mark.unit
+
+
+@dataclass(frozen=True)
+class Said:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.out)["rows"]
+        return found
+
+
+Cli = Callable[..., Said]
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No settings, caches or schedulers of the machine; logging and signals as they were afterwards."""
+    for name in [name for name in os.environ if name.startswith(("OUTERLOOP_", "XDG_", "SLURM_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(tmp_path)
+    logger = logging.getLogger("outerloop_hpc")
+    before = (logger.level, logger.propagate, tuple(logger.handlers), signal.getsignal(signal.SIGINT))
+    yield
+    logger.setLevel(before[0])
+    logger.propagate = before[1]
+    logger.handlers[:] = before[2]
+    signal.signal(signal.SIGINT, before[3])
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    def call(*arguments: str, state: bool = True) -> Said:
+        where = ["--state", str(tmp_path / "state")] if state else []
+        monkeypatch.setattr("sys.argv", ["outerloop-hpc", *where, *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        said = capsys.readouterr()
+        assert isinstance(left.value.code, int)
+        return Said(left.value.code, said.out, said.err)
+
+    return call
+
+
+def run_id(number: int, target: str = "iris") -> str:
+    return f"benchmark-{target}-20261129T12000{number}Z-0000000{number}"
+
+
+def spec(run: str, target: str = "iris") -> RunSpec:
+    work = BenchmarkWork(
+        benchmark="accuracy",
+        command="true",
+        metric="acc",
+        direction="max",
+        eval_minutes=1,
+        tree="t",
+        contract_digest="d",
+        seeds=(1, 2),
+        resources=ResourceAsk(minutes=5),
+    )
+    return SPEC.model_copy(update={"run": run, "target": target, "work": dump(work)})
+
+
+def make(layout: Layout, run: str, *story: Sequence[ev.Event], target: str = "iris") -> Journal:
+    journal = Journal(runs.ensure(layout, spec(run, target)))
+    state = RunState(run=run)
+    for events in story:
+        state = journal.commit(state, events, by=ME, at=T0, nonce=fsio.nonce())
+    return journal
+
+
+STEPS = tuple(step(f"measure-{seed}", parameters={"seed": seed}) for seed in (1, 2))
+BEGUN = (ev.RunStarted(spec_digest="d"), ev.StepsWanted(steps=STEPS, reason="r"))
+SUBMITTED = (intended("ol.iris.1", ("measure-1", 1), ("measure-2", 1), compute="local"),)
+BOUND = (ev.SubmissionBound(name="ol.iris.1", job_id="7"),)
+ONE_DONE = (
+    ev.TryEnded(
+        step="measure-1", try_number=1, outcome="done", rule="record.final", reason="says completed", node="n1",
+        evidence={"queue": "no row"}, record_outcome="completed", payload={"value": 1.0},
+    ),
+)  # fmt: skip
+PARKED = (ev.RunParked(question="go on?", reason="somebody cancelled it"),)
+ENDED = (ev.RunEnded(ending="measured", reason="all of them"),)
+NEW, RUNNING, WAITING, CLOSED, BROKEN = (run_id(n) for n in range(5))
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Layout:
+    layout = Layout(tmp_path / "state")
+    fsio.make_folder(layout.root)
+    make(layout, NEW)
+    make(layout, RUNNING, BEGUN, SUBMITTED, BOUND, ONE_DONE)
+    make(layout, WAITING, BEGUN, PARKED)
+    make(layout, CLOSED, BEGUN, ENDED, (ev.RunClosed(),))
+    fsio.remove(layout.live / CLOSED)
+    make(layout, BROKEN, BEGUN).folder.journal.joinpath("00000002.json").write_bytes(b"{")
+    make(layout, run_id(9, "rose"), BEGUN, target="rose")
+    return layout
+
+
+def tree(root: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path.relative_to(root)): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+        for path in sorted(root.rglob("*"))
+    }
+
+
+# --- help -----------------------------------------------------------------------------------------------------------
+
+
+def commands(group: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, one in getattr(group, "commands", {}).items():
+        if getattr(one, "commands", None):
+            yield from commands(one, *words, name)
+        else:
+            yield (*words, name), one
+
+
+COMMANDS = dict(commands(get_command(app)))
+LISTS = [words for words, one in COMMANDS.items() if any("--helpformat" in p.opts for p in one.params)]
+
+
+def test_there_are_commands_and_lists_among_them() -> None:
+    assert {("tick",), ("runs", "list"), ("bench", "run"), ("config", "show"), ("explain",)} <= set(COMMANDS)
+    assert {("tick",), ("runs", "list"), ("explain",), ("report", "jobs")} <= set(LISTS)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_starts_with_an_example_of_that_very_command(cli: Cli, words: tuple[str, ...]) -> None:
+    said = cli(*words, "--help", state=False)
+    assert said.status == 0
+    usage, first, *_ = [line.strip() for line in said.out.splitlines() if line.strip()]
+    assert usage.startswith("Usage: ")
+    assert first.startswith(f"Example: outerloop-hpc {' '.join(words)}")
+
+
+def test_the_help_of_all_starts_with_an_example(cli: Cli) -> None:
+    said = cli("--help", state=False)
+    usage, first, *_ = [line.strip() for line in said.out.splitlines() if line.strip()]
+    assert usage.startswith("Usage: ")
+    assert first.startswith("Example: outerloop-hpc")
+
+
+@pytest.mark.parametrize("words", LISTS, ids=" ".join)
+def test_every_list_tells_its_columns_without_doing_anything(cli: Cli, words: tuple[str, ...], tmp_path: Path) -> None:
+    given = {"RUN": "x", "TARGET": "x", "A": "x", "B": "y", "IMAGE": "x"}
+    arguments = [given[str(p.metavar)] for p in COMMANDS[words].params if p.param_type_name == "argument"]
+    said = cli(*words, *arguments, "--helpformat")
+    assert (said.status, said.err) == (0, "")
+    assert said.out.strip()
+    assert not (tmp_path / "state").exists()
+
+
+# --- runs list, runs show, explain, config show ---------------------------------------------------------------------
+
+
+def test_live_runs_are_listed_with_their_phase(cli: Cli, state: Layout) -> None:
+    said = cli("runs", "list", "--json")
+    assert said.status == 0
+    assert json.loads(said.out)["schema"] == "output/1"
+    assert json.loads(said.out)["command"] == "runs list"
+    phases = {row["run"]: (row["phase"], row.get("steps")) for row in said.rows}
+    assert phases == {
+        NEW: ("new", "0/0"),
+        RUNNING: ("running", "1/2"),
+        WAITING: ("parked", "0/2"),
+        BROKEN: ("faulty", None),
+        run_id(9, "rose"): ("running", "0/2"),
+    }
+    (fault,) = [row["reason"] for row in said.rows if row["phase"] == "faulty"]
+    assert "00000002.json" in fault
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["-s", "parked"], {WAITING}),
+        (["-s", "parked,faulty"], {WAITING, BROKEN}),
+        (["--target", "rose"], {run_id(9, "rose")}),
+        (["--all", "-s", "closed"], {CLOSED}),
+        (["--all", "--target", "iris"], {NEW, RUNNING, WAITING, CLOSED, BROKEN}),
+    ],
+)
+def test_runs_are_chosen_by_phase_and_target(cli: Cli, state: Layout, options: list[str], expected: set[str]) -> None:
+    assert {row["run"] for row in cli("runs", "list", "--json", *options).rows} == expected
+
+
+def test_columns_are_chosen_as_in_sacct(cli: Cli, state: Layout) -> None:
+    said = cli("runs", "list", "-P", "-o", "run,phase", "-s", "parked")
+    assert said.out == f"run|phase\n{WAITING}|parked\n"
+    assert cli("runs", "list", "-P", "-n", "-o", "run,phase", "-s", "parked").out == f"{WAITING}|parked\n"
+    assert cli("runs", "list", "-o", "run", "-s", "parked").out == f"{WAITING}\n"
+
+
+def test_a_stray_file_among_the_live_runs_is_shown_and_ends_no_list(cli: Cli, state: Layout) -> None:
+    (state.live / "README").write_bytes(b"")
+    said = cli("runs", "list", "--json")
+    assert {"run": "README", "phase": "faulty"}.items() <= next(r for r in said.rows if r["run"] == "README").items()
+    assert {row["run"] for row in cli("runs", "list", "--json", "--target", "rose").rows} == {run_id(9, "rose")}
+
+
+def test_an_empty_state_folder_lists_nothing(cli: Cli) -> None:
+    said = cli("runs", "list", "-P", "-o", "run,phase")
+    assert (said.status, said.out) == (0, "run|phase\n")
+
+
+def test_the_tries_of_a_run_are_shown(cli: Cli, state: Layout) -> None:
+    said = cli("runs", "show", RUNNING[-8:], "--json")
+    assert [(row["step"], row["try"], row["job_id"], row["outcome"]) for row in said.rows] == [
+        ("measure-1", 1, "7_0", "done"),
+        ("measure-2", 1, "7_1", None),
+    ]
+    assert json.loads(said.out)["phase"] == "running"
+    assert "go on?" in cli("runs", "show", WAITING).out
+
+
+def test_explain_tells_every_event_and_what_it_rests_on(cli: Cli, state: Layout) -> None:
+    rows = cli("explain", RUNNING, "--json").rows
+    assert [row["event"] for row in rows] == [
+        "run.started",
+        "steps.wanted",
+        "submission.intended",
+        "submission.bound",
+        "try.ended",
+    ]
+    assert rows[-1]["evidence"] == {"queue": "no row"}
+    text = cli("explain", RUNNING).out
+    assert "measure-1 try 1: done by record.final: says completed" in text
+    assert '{"queue": "no row"}' in text
+
+
+def test_explain_changes_nothing(cli: Cli, state: Layout) -> None:
+    before = tree(state.root)
+    assert cli("explain", RUNNING).status == 0
+    assert tree(state.root) == before
+
+
+def test_settings_are_shown_with_their_origin(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "outerloop.toml").write_text("[bench]\nseeds = 3\n", encoding="utf-8")
+    rows = {row["key"]: row for row in cli("config", "show", "--json").rows}
+    assert rows["bench.seeds"]["value"] in {3, "3"}
+    assert "outerloop.toml" in rows["bench.seeds"]["origin"]
+    assert str(tmp_path / "state") in str(rows["state.root"]["value"])
+
+
+# --- exit statuses --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["no-such-command"],
+        ["runs", "list", "--no-such-option"],
+        ["runs", "show"],
+        ["runs", "show", "no-such-run"],
+        ["runs", "list", "-s", "tired"],
+        ["runs", "list", "-o", "phse"],
+        ["runs", "list", "--json", "-P"],
+        ["explain", "benchmark-iris"],
+        ["bench", "history", "iris"],
+        ["bench", "run", "iris"],
+        ["bench", "compare", "aaaa", "bbbb"],
+        ["report", "jobs", "-S", "yesterdayish"],
+        ["runs", "end", RUNNING],
+        ["runs", "resume", RUNNING, "--reason", "it is not parked"],
+        ["runs", "end", CLOSED, "--reason", "it has ended"],
+        ["init", "--target", "no-equals-sign"],
+    ],
+    ids=" ".join,
+)
+def test_usage_errors_end_with_2_and_say_so_on_stderr(cli: Cli, state: Layout, arguments: list[str]) -> None:
+    said = cli(*arguments)
+    assert said.status == 2
+    assert said.out == ""
+    assert said.err.strip()
+    assert "Traceback" not in said.err
+
+
+def test_a_column_that_does_not_exist_gets_a_suggestion(cli: Cli, state: Layout) -> None:
+    assert "did you mean phase?" in cli("runs", "list", "-o", "phse").err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("[bench]\nsseeds = 3\n", "seeds"), ("[bench\n", "outerloop.toml"), ("[bench]\nseeds = 0\n", "seeds")],
+)
+def test_a_bad_configuration_ends_with_78(cli: Cli, tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "outerloop.toml").write_text(text, encoding="utf-8")
+    said = cli("runs", "list")
+    assert said.status == 78
+    assert words in said.err
+
+
+def test_slurm_without_its_commands_is_a_bad_configuration(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "outerloop.toml").write_text('[compute]\nkind = "slurm"\n', encoding="utf-8")
+    assert cli("reconcile").status == 78
+
+
+def test_a_state_folder_that_cannot_be_made_is_a_bad_configuration(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file", encoding="utf-8")
+    said = cli("runs", "list")
+    assert said.status == 78
+    assert "cannot be the state folder" in said.err
+
+
+def test_a_fault_of_one_run_ends_a_pass_with_4_and_stops_no_other(cli: Cli, state: Layout) -> None:
+    said = cli("reconcile", "--dry-run", "--json")
+    assert said.status == 4
+    assert f"fault: {BROKEN}" in said.err
+    assert NEW in {row["run"] for row in said.rows}
+    assert said.err.count("fault: ") == 1
+
+
+def test_a_document_of_a_faulty_run_ends_explain_with_3(cli: Cli, state: Layout) -> None:
+    assert cli("explain", BROKEN).status == 3
+
+
+def test_an_empty_pass_is_done(cli: Cli) -> None:
+    assert cli("reconcile").status == 0
+    assert cli("tick", "--quiet").out == ""
+
+
+def test_another_pass_on_this_host_is_try_later(cli: Cli, state: Layout) -> None:
+    from filelock import FileLock  # noqa: PLC0415 - only here
+
+    fsio.make_folder(state.tick)
+    with FileLock(state.tick / "lock"):
+        said = cli("reconcile")
+    assert said.status == 75
+    assert "another pass is under way" in said.err
+
+
+# --- dry runs and decisions of people -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["tick", "reconcile"])
+def test_a_dry_run_prints_its_decisions_and_writes_nothing(cli: Cli, state: Layout, command: str) -> None:
+    inbox.put(Journal(state.run(WAITING)).folder, "resume", who="bob", reason="go", at=T0)
+    before = tree(state.root)
+    said = cli(command, "--dry-run", "--json")
+    assert tree(state.root) == before
+    decisions = {(row["run"], row["decision"], row["rule"]) for row in said.rows}
+    assert (NEW, "submit", "kind.submit") in decisions
+    assert (NEW, "submit", "submit") in decisions
+    assert (WAITING, "resume", "person.resume") in decisions
+    assert all(row["reason"] for row in said.rows)
+    assert json.loads(said.out)["dry_run"] is True
+    assert json.loads(said.out)["submitted"] == 0
+
+
+@pytest.mark.parametrize(("action", "run"), [("end", RUNNING), ("resume", WAITING)])
+def test_a_persons_decision_is_left_for_the_next_pass(cli: Cli, state: Layout, action: str, run: str) -> None:
+    before = tree(state.root)
+    assert cli("runs", action, run, "--reason", "because", "--dry-run").status == 0
+    assert tree(state.root) == before
+    said = cli("runs", action, run, "--reason", "because")
+    assert (said.status, said.out) == (0, "")
+    (decided,) = inbox.waiting(state.run(run))
+    assert (decided.action, decided.reason) == (action, "because")
+
+
+def test_a_pause_is_said_and_launches_nothing(cli: Cli, state: Layout) -> None:
+    fsio.make_folder(state.tick)
+    (state.tick / "PAUSE").write_bytes(b"")
+    said = cli("tick", "--dry-run", "--json")
+    assert "PAUSE" in json.loads(said.out)["held"]
+    assert "no launches" in said.err
+    assert (NEW, "launch.held") in {(row["run"], row["rule"]) for row in said.rows}
+
+
+def test_init_writes_what_is_missing_and_keeps_what_is_there(cli: Cli, tmp_path: Path) -> None:
+    assert cli("init", "--dry-run").status == 0
+    assert not (tmp_path / "outerloop.toml").exists()
+    assert cli("init").status == 0
+    (tmp_path / "outerloop.toml").write_text("[bench]\nseeds = 2\n", encoding="utf-8")
+    assert "stays as it is" in cli("init").err
+    assert (tmp_path / "state" / "jobs" / "measure.toml").is_file()
+    assert (tmp_path / "outerloop.toml").read_text(encoding="utf-8") == "[bench]\nseeds = 2\n"
