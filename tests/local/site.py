@@ -281,10 +281,16 @@ def outcome(site: Site) -> dict[str, Any]:
         "measured": records,
         "ledgers": _timeless(ledgers),
         "reports": [(folder / "report.md").exists() for folder in site.runs()],
-        "accounting": [len(list((folder / "accounting").glob("*.json"))) for folder in site.runs()],
-        "jobs": len(site.local_jobs()),
+        "started": [sum(row["Start"].isdigit() for row in archived(folder)) for folder in site.runs()],
+        "event files": [path.name for path in site.local_files()],
         "live": site.live(),
     }
+
+
+def archived(folder: Path) -> list[dict[str, str]]:
+    """Return the archived accounting rows of a run's elements, one for each that was submitted."""
+    files = [json.loads(document(path)) for path in sorted((folder / "accounting").glob("*.json"))]
+    return [row for file in files for row in file["rows"] if not row["JobID"].endswith(".batch")]
 
 
 def _timeless(value: Any) -> Any:

@@ -132,7 +132,7 @@ def test_a_run_with_an_unreadable_record_can_be_ended_by_a_person(site: Site) ->
     site.until_closed()
     assert path.read_bytes() == b"", "what was found stays"
     assert "its record is empty" in (folder(site) / "report.md").read_text(encoding="utf-8")
-    assert "unreadable" in site.cli("explain", run).out
+    assert f"{path}: not a readable record" in site.cli("explain", run).out
 
 
 @pytest.mark.parametrize("spoil", [garbage, nothing, half, newer])
