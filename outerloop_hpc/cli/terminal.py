@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self, TextIO
@@ -101,3 +103,22 @@ class Progress:
             text = text[:-1]
         self._stream.write(f"\r\x1b[K{text}")
         self._stream.flush()
+
+
+@contextmanager
+def seconds_shown(progress: Progress, every_s: float = 1.0) -> Iterator[None]:
+    """Count the seconds of something that says nothing until it ends, such as an image being built."""
+    over = threading.Event()
+
+    def count() -> None:
+        while not over.wait(every_s):
+            progress.advance()
+
+    with progress:
+        counter = threading.Thread(target=count, daemon=True)
+        counter.start()
+        try:
+            yield
+        finally:
+            over.set()
+            counter.join()
