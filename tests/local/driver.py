@@ -20,13 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import submitit
+
 from outerloop_hpc import effects
-from outerloop_hpc.cli import follow, main, passes, polite, wiring
+from outerloop_hpc.cli import archived, bench, chain, follow, listing, main, passes, points, polite, wiring
+from outerloop_hpc.config import sources
 from outerloop_hpc.engine.layout import Layout
 from tests.local import refusals
 
 #: Imported before the forks, so that each costs milliseconds.
-_WARM = (follow, main, passes, polite, wiring)
+_WARM = (archived, bench, chain, follow, listing, main, passes, points, polite, sources, submitit, wiring)
 
 
 @dataclass
