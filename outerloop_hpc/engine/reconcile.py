@@ -290,7 +290,7 @@ def _decide(planner: _Planner) -> None:
     if refused >= given.policies[given.here.compute].refusals:
         last = next(s.last for s in planner.state.steps.values() if s.refusals() == refused)
         reason = last.reason if last else ""
-        question = f"the scheduler refused this {refused} times in a row; mend the cause, then resume or end the run"
+        question = f"{refused} submissions in a row came to nothing; mend the cause, then resume or end the run"
         planner.add(ev.RunParked(question=question, reason=reason))
         planner.say("run", "submit.refused", "ask", reason)
         return
