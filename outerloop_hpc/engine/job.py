@@ -39,6 +39,9 @@ _HEARTBEAT_OVER_MINUTES = 10
 _HEARTBEAT_EVERY_S = 60.0
 _DEADLINE_MARGIN_S = 120.0
 _DEADLINE_SHARE = 0.2
+#: A warning is sent up to a minute before the time that was asked for, and our clock starts after Slurm's.
+_WARNING_EARLY_S = 90.0
+_WARNING_SLACK_S = 5.0
 _PUBLISH_TRIES = 5
 _BODY_PREFIX = "outerloop_hpc."
 
@@ -116,7 +119,8 @@ class Execution:
             return
         if not self._claim():
             return
-        with _Signals(self.stop), _Heart(self, manifest), _Deadline(self, manifest) as deadline_s:
+        deadline = _Deadline(self, manifest)
+        with _Signals(self.stop, deadline), _Heart(self, manifest), deadline as deadline_s:
             result = self._carry_out(manifest, deadline_s)
             self._conclude(manifest, result)
 
@@ -249,8 +253,8 @@ def _remove_tree(folder: Path) -> None:
 class _Signals:
     """TERM and USR2 ask for the end, once; what was installed before comes back afterwards."""
 
-    def __init__(self, stop: Stop) -> None:
-        self.stop = stop
+    def __init__(self, stop: Stop, deadline: _Deadline) -> None:
+        self.stop, self.deadline = stop, deadline
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> None:
@@ -263,11 +267,11 @@ class _Signals:
             signal.signal(number, handler)
 
     def _asked(self, number: int, _frame: FrameType | None) -> None:
-        # USR2 is what we asked Slurm for ahead of the walltime; TERM may be anybody's.
-        if number == signal.SIGUSR2:
-            self.stop.ask("Slurm warned that the walltime is near")
-        else:
+        # USR2 is what we asked Slurm for ahead of the walltime; TERM may be anybody's, and so is a USR2 long before.
+        if number != signal.SIGUSR2 or not self.deadline.warned_about():
             self.stop.ask(signal.Signals(number).name)
+        elif not self.deadline.early():
+            self.stop.ask("Slurm warned that the walltime is near")
 
 
 class _Deadline:
@@ -275,8 +279,11 @@ class _Deadline:
 
     def __init__(self, execution: Execution, manifest: records.Manifest) -> None:
         self.stop = execution.stop
-        limit = 60.0 * manifest.elements[execution.index].step.resources.minutes
+        ask = manifest.elements[execution.index].step.resources
+        limit = 60.0 * ask.minutes
         self.left = _seconds_left(execution.environ, limit, time.time())
+        self.at = time.monotonic() + self.left
+        self.lead = min(ask.signal_lead_s, limit / 2)
         margin = min(_DEADLINE_MARGIN_S, _DEADLINE_SHARE * limit)
         self.timer = threading.Timer(max(self.left - margin, 1.0), self._reached)
         self.timer.daemon = True
@@ -287,6 +294,14 @@ class _Deadline:
 
     def __exit__(self, *_: object) -> None:
         self.timer.cancel()
+
+    def warned_about(self) -> bool:
+        """Whether a warning that comes now is the one that was asked for: Slurm sends it up to a minute early."""
+        return self.at - time.monotonic() <= self.lead + _WARNING_EARLY_S
+
+    def early(self) -> bool:
+        """Whether that warning is early; this deadline then comes in time, and a short job is not cut to nothing."""
+        return self.at - time.monotonic() > self.lead + _WARNING_SLACK_S
 
     def _reached(self) -> None:
         self.stop.ask("the job's own deadline ahead of its walltime was reached")

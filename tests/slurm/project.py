@@ -249,7 +249,7 @@ class Project:
         self.cluster.machine.wait_until(condition, what, timeout)
 
     def pass_until(
-        self, condition: Callable[[], bool], what: str, statuses: Sequence[int] = (0,), timeout: float = 180.0
+        self, condition: Callable[[], bool], what: str, statuses: Sequence[int] = (0, 20), timeout: float = 180.0
     ) -> None:
         """Make passes until a condition holds; each must end with one of these exit statuses."""
 
@@ -261,7 +261,7 @@ class Project:
         if not condition():
             self.wait(passed, what, timeout)
 
-    def settle(self, *runs: str, phase: str = "closed", statuses: Sequence[int] = (0,)) -> list[RunState]:
+    def settle(self, *runs: str, phase: str = "closed", statuses: Sequence[int] = (0, 20)) -> list[RunState]:
         """Make passes until all these runs are in a phase; returns their states."""
         states: list[RunState] = []
 

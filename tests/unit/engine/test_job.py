@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -236,9 +237,36 @@ def test_the_warning_ahead_of_the_walltime_ends_in_a_record(folder: Path, monkey
         assert context.stop()
         return Result("failed", "cut off")
 
-    carry_out(folder, body, monkeypatch)
+    carry_out(folder, body, monkeypatch, SLURM_JOB_END_TIME=str(int(time.time()) + 120))
     assert the_record(folder).outcome == "timed_out"
     assert "walltime" in the_record(folder).reason
+
+
+def test_a_warning_that_comes_a_minute_early_does_not_cut_the_measurement_short(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm's own resolution; a job of one minute got its warning, and its end, in its first seconds."""
+
+    def body(context: Context) -> Result:
+        os.kill(os.getpid(), signal.SIGUSR2)
+        return Result("failed", "told to stop" if context.stop() else "measured on")
+
+    carry_out(folder, body, monkeypatch, SLURM_JOB_END_TIME=str(int(time.time()) + 180))
+    assert (the_record(folder).outcome, the_record(folder).reason) == ("failed", "measured on")
+
+
+def test_a_warning_long_before_the_walltime_is_no_time_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Preemption sends USR2 too, where a site asks for that: Slurm's word says what it meant."""
+
+    def body(context: Context) -> Result:
+        os.kill(os.getpid(), signal.SIGUSR2)
+        assert context.stop()
+        return Result("failed", "cut off")
+
+    with pytest.raises(SystemExit):
+        carry_out(folder, body, monkeypatch, SLURM_JOB_END_TIME=str(int(time.time()) + 500))
+    note: records.Interrupted = load(records.Interrupted, folder / element_file(0, records.INTERRUPTED))
+    assert note.signal == "SIGUSR2"
 
 
 @pytest.mark.parametrize("late", [signal.SIGTERM, signal.SIGUSR2])
