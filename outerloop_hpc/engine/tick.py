@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from outerloop_hpc import fsio
@@ -223,7 +224,7 @@ class Pass:
                 continue
             if run.state.closed:
                 if not self.dry_run:
-                    leave_live_index(self.engine.layout, run)
+                    self._isolated(run_id, partial(leave_live_index, self.engine.layout, run))
                 continue
             yield run
 
@@ -239,21 +240,25 @@ class Pass:
 
     def _advance(self, run: watch.LiveRun, indexes: Mapping[str, Index], carrier: Carrier) -> None:
         """Plan and carry out until nothing is left to do; whatever happens stays with this run."""
-        try:
-            self._rounds(run, indexes, carrier)
-        except Overtaken as overtaken:
-            _log.info("%s", overtaken)
-        except TryLater as later:
-            self.result.problems.append(f"{run.run_id}: {later}")
-            self.result.unavailable = True
-        except OuterloopError as fault:
-            self.result.faults.append((run.run_id, str(fault)))
-        except Exception as error:  # noqa: BLE001 - one run that breaks must not stop the others
-            _log.exception("%s could not be handled", run.run_id)
-            self.result.faults.append((run.run_id, f"{type(error).__name__}: {error}"))
+        self._isolated(run.run_id, partial(self._rounds, run, indexes, carrier))
         self.result.parked += run.state.phase == "parked"
         if run.state.seq != run.loaded_seq and not self.dry_run and not run.state.closed:
             run.journal.save_snapshot(run.state)
+
+    def _isolated(self, run_id: str, act: Callable[[], None]) -> None:
+        """Do something about one run; whatever goes wrong is noted and stops no other."""
+        try:
+            act()
+        except Overtaken as overtaken:
+            _log.info("%s", overtaken)
+        except TryLater as later:
+            self.result.problems.append(f"{run_id}: {later}")
+            self.result.unavailable = True
+        except OuterloopError as fault:
+            self.result.faults.append((run_id, str(fault)))
+        except Exception as error:  # noqa: BLE001 - one run that breaks must not stop the others
+            _log.exception("%s could not be handled", run_id)
+            self.result.faults.append((run_id, f"{type(error).__name__}: {error}"))
 
     def _rounds(self, run: watch.LiveRun, indexes: Mapping[str, Index], carrier: Carrier) -> None:
         kind: Kind | None = None

@@ -66,6 +66,7 @@ archive_wait_s = 600
 [container]
 runtime = "{runtime}"
 uncontained = {uncontained}
+scratch = "{scratch}"
 
 [bench]
 seeds = {seeds}
@@ -96,6 +97,7 @@ class Site:
     state: Path
     targets: dict[str, Path] = field(default_factory=dict)
     driver: Driver | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def config(self) -> Path:
@@ -104,17 +106,18 @@ class Site:
     def configure(self, **settings: object) -> None:
         """Write outerloop.toml."""
         values: dict[str, object] = {
-            "root": json.dumps(str(self.state)),
+            "root": json.dumps(str(self.state), ensure_ascii=False),
             "min_free_gb": 0,
             "submit_lag_s": 600,
             "runtime": "none",
             "uncontained": "true",
             "seeds": 2,
+            "scratch": "",
             **settings,
         }
         text = SETTINGS.format(**values)
         for name, source in self.targets.items():
-            text += f"\n[targets.{name}]\nrepository = {json.dumps(str(source))}\n"
+            text += f"\n[targets.{name}]\nrepository = {json.dumps(str(source), ensure_ascii=False)}\n"
         self.config.write_text(text, encoding="utf-8")
 
     def source(self, name: str = "tiny") -> Path:
@@ -125,15 +128,15 @@ class Site:
         (self.source(name) / "evaluate.py").write_text(evaluate, encoding="utf-8")
         return commit(self.source(name))
 
-    def cli(self, *arguments: str, expect: Sequence[int] = (0,), env: Mapping[str, str] | None = None) -> Done:
+    def cli(self, *arguments: str, expect: Sequence[int] = (0,)) -> Done:
         """Run the real command line, in a process of its own, and check its exit status."""
-        if self.driver is not None and env is None:
+        if self.driver is not None:
             ended = self.driver.order("--config", str(self.config), *arguments)
             return _checked(arguments, Done(ended.status, ended.out, ended.err), expect)
         done = subprocess.run(
             [*CLI, "--config", str(self.config), *arguments],
             cwd=self.root,
-            env=environment() | dict(env or {}),
+            env=environment() | dict(self.env),
             capture_output=True,
             text=True,
             check=False,
@@ -254,11 +257,12 @@ def new_site(
     targets: Mapping[str, Path],
     state: Path | None = None,
     driver: Driver | None = None,
+    env: Mapping[str, str] | None = None,
     **settings: object,
 ) -> Site:
     """Make a site for these targets; with a driver its commands run in forks of it, which start faster."""
     root.mkdir(exist_ok=True)
-    site = Site(root, state or root / "state", dict(targets), driver)
+    site = Site(root, state or root / "state", dict(targets), driver, dict(env or {}))
     site.configure(**settings)
     return site
 
