@@ -140,7 +140,7 @@ def plan(given: Input) -> Plan:
         _decide(planner)
         _launch(planner)
     archive, close = _closing(planner)
-    after = planner.state.model_copy(update={"seq": given.state.seq + bool(planner.events)})
+    after = planner.state.model_copy(update={"seq": given.state.seq + 1}) if planner.events else given.state
     over = planner.state.ended is not None
     known = {decided.file for decided in planner.state.person}
     taken = tuple(decided.file for decided in given.inbox if over or decided.file in known)

@@ -363,6 +363,8 @@ class Pass:
         """One scancel for everything that the journal wants ended and that is still under way."""
         wanted: dict[str, dict[str, JobRef]] = {}
         for run in live:
+            if not any(submission.cancel_asked for submission in run.state.submissions.values()):
+                continue
             for _, _, submission in run.state.open_tries():
                 if submission.cancel_asked:
                     wanted.setdefault(submission.compute, {})[submission.name] = ref_of(submission)
