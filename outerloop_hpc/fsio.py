@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,10 +55,8 @@ def make_folder(folder: Path, *, private: bool = False) -> None:
     Raises:
         TryLater: the filesystem is full, read-only or over quota.
     """
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _as_try_later(error, folder) from error
     if private and folder.stat().st_mode & 0o077:
         folder.chmod(0o700)
 
@@ -149,12 +148,16 @@ def _replace(path: Path, data: bytes, mode: int | None) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a document, however it was published; gone already is fine."""
+    """Remove a document, however it was published; gone already is fine.
+
+    Raises:
+        TryLater: the filesystem is read-only.
+    """
     effects.perform("remove", str(path), lambda: _remove(path))
 
 
 def _remove(path: Path) -> None:
-    with suppress(FileNotFoundError):
+    with writing(path), suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():
             content(path).unlink(missing_ok=True)
             path.rmdir()
@@ -183,6 +186,15 @@ def _as_try_later(error: OSError, path: Path) -> Exception:
     if error.errno in _FULL:
         return TryLater(f"{path}: cannot be written: {error.strerror}; nothing was lost, free space and run again")
     return error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say that a filesystem is full or read-only in the words of this tool; raises TryLater then."""
+    try:
+        yield
+    except OSError as error:
+        raise _as_try_later(error, path) from error
 
 
 def read(path: Path) -> bytes:
@@ -215,7 +227,7 @@ def names(folder: Path) -> list[str]:
     """List a folder's published entries, sorted, without half-written temp files; no folder is an empty list."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if not entry.name.startswith(_TEMP_PREFIX))
+            return sorted([entry.name for entry in entries if not entry.name.startswith(_TEMP_PREFIX)])
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -230,6 +242,7 @@ class Probe:
         rename: a file replaces another atomically.
         sync: a file and its folder can be fsynced.
         failures: one line for each probe that failed, with the error.
+        full: a probe failed for want of space or since nothing may be written, which says nothing about the rest.
     """
 
     link: bool
@@ -237,6 +250,7 @@ class Probe:
     rename: bool
     sync: bool
     failures: tuple[str, ...]
+    full: bool = False
 
     @property
     def exclusive(self) -> bool:
@@ -247,6 +261,7 @@ class Probe:
 def probe(folder: Path) -> Probe:
     """Try links, renames and fsync in ``folder``; leaves nothing behind."""
     failures: list[str] = []
+    full = False
     stage = folder / f"{_TEMP_PREFIX}probe-{nonce()}"
     stage.mkdir(parents=True)
     checks = {
@@ -262,12 +277,13 @@ def probe(folder: Path) -> Probe:
                 problem = check(stage)
             except OSError as error:
                 problem = error.strerror or str(error)
+                full = full or error.errno in _FULL
             results[name] = problem is None
             if problem is not None:
                 failures.append(f"{name}: {problem}")
     finally:
         _clear(stage)
-    return Probe(results["link"], results["folder_rename"], results["rename"], results["sync"], tuple(failures))
+    return Probe(results["link"], results["folder_rename"], results["rename"], results["sync"], tuple(failures), full)
 
 
 def require_exclusive(folder: Path) -> Probe:
@@ -275,8 +291,12 @@ def require_exclusive(folder: Path) -> Probe:
 
     Raises:
         FilesystemUnfit: with the probes that failed.
+        TryLater: it is full or read-only now, so nobody can tell.
     """
-    found = probe(folder)
+    with writing(folder):
+        found = probe(folder)
+    if not found.exclusive and found.full:
+        raise TryLater(f"{folder}: cannot be probed ({'; '.join(found.failures)}); free space and run again")
     if not found.exclusive:
         raise FilesystemUnfit(
             f"{folder}: this filesystem has no exclusive publication ({'; '.join(found.failures)}); "

@@ -31,6 +31,19 @@ def refresh_ledger(layout: Layout, target: str) -> dict[str, ledger.Row]:
     Raises:
         Fault: a history document cannot be read; the files stay as they are.
     """
+    while True:
+        before = _documents(layout, target)
+        rows = _render(layout, target)
+        # A point that came meanwhile may be in the files of another writer, which ours have just replaced.
+        if _documents(layout, target) == before:
+            return rows
+
+
+def _documents(layout: Layout, target: str) -> list[list[str]]:
+    return [fsio.names(layout.results / target / name) for name in benchmarks(layout, target)]
+
+
+def _render(layout: Layout, target: str) -> dict[str, ledger.Row]:
     every = [point for name in benchmarks(layout, target) for point in points(layout, target, name)]
     rows = ledger_rows(every)
     folder = layout.results / target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +26,7 @@ Image = Annotated[Path, typer.Argument(metavar="IMAGE", help="A SIF file.")]
 
 @command(app, "build")
 def build(
+    context: typer.Context,
     output: Output,
     definition: Definition = None,
     rootfs: RootFs = None,
@@ -36,11 +38,14 @@ def build(
 
     Example: outerloop-hpc image build /projects/images/python.sif
     """
-    from outerloop_hpc.container.build import build as build_image  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.terminal import Progress, seconds_shown, terminal  # noqa: PLC0415 - heavy
+    from outerloop_hpc.container.build import build as build_image  # noqa: PLC0415 - as above
     from outerloop_hpc.shipping import shipped  # noqa: PLC0415 - as above
 
     source = definition or (None if rootfs else shipped("containers") / "python.def")
-    made = build_image(source, output, mirror=mirror or None, rootfs=rootfs, fakeroot=fakeroot, replace=overwrite)
+    progress = Progress(sys.stderr, terminal(sys.stderr, session(context).environ), f"building {output.name}, seconds")
+    with seconds_shown(progress):
+        made = build_image(source, output, mirror=mirror or None, rootfs=rootfs, fakeroot=fakeroot, replace=overwrite)
     talk(f"{made.path}: sha256 {made.sha256}; `outerloop-hpc image check {made.path}` tries it out")
 
 

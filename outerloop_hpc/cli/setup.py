@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -64,7 +63,7 @@ def init(
     """
     from outerloop_hpc import fsio  # noqa: PLC0415 - heavy
     from outerloop_hpc.cli.session import Session  # noqa: PLC0415 - as above
-    from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
+    from outerloop_hpc.errors import ConfigError, UsageError  # noqa: PLC0415 - as above
     from outerloop_hpc.shipping import shipped  # noqa: PLC0415 - as above
 
     before = session(context)
@@ -76,25 +75,30 @@ def init(
     if target:
         path = Path(repository)
         address = str(path.absolute()) if path.exists() else repository
-        text += _TARGET.format(name=name, repository=_quoted(address))
+        text += _TARGET.format(name=_key(name), repository=_quoted(address))
     root = before.settings.state.root
     if dry_run:
         talk(f"would write {project} and prepare {root}")
         return
-    if project.exists():
-        talk(f"{project} is there already and stays as it is")
-    else:
+    fresh = not project.exists()
+    if fresh:
         fsio.make_folder(project.parent)
         fsio.replace(project, text.encode())
-        talk(f"wrote {project}")
     after = Session(config=project, state=before.state)
-    root = after.layout.root
+    try:
+        root = after.settings.state.root
+    except ConfigError:
+        if fresh:
+            fsio.remove(project)
+        raise
+    talk(f"wrote {project}" if fresh else f"{project} is there already and stays as it is")
+    fsio.make_folder(after.layout.root)
     fsio.require_exclusive(root)
     fsio.make_folder(root / "jobs")
     for definition in sorted(shipped("jobs").glob("*.toml")):
         own = root / "jobs" / definition.name
         if not own.exists():
-            shutil.copyfile(definition, own)
+            fsio.replace(own, definition.read_bytes())
     talk(f"state folder {root} is ready; job definitions to edit are in {root / 'jobs'}")
 
 
@@ -140,4 +144,11 @@ def show(context: typer.Context, *, out: Out, origin: Origin = False) -> None:
 
 def _quoted(text: str) -> str:
     """Escape text for a basic TOML string."""
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return "".join(c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}" for c in plain)
+
+
+def _key(text: str) -> str:
+    """Write a TOML key: a name with a dot would otherwise be two."""
+    bare = text.isascii() and text.replace("-", "").replace("_", "").isalnum()
+    return text if bare else f'"{_quoted(text)}"'

@@ -54,7 +54,7 @@ def done(folder: RunFolder, name: str) -> None:
     fsio.make_folder(folder.inbox_done)
 
     def move() -> None:
-        with suppress(FileNotFoundError):
+        with fsio.writing(folder.inbox_done), suppress(FileNotFoundError):
             (folder.inbox / name).replace(folder.inbox_done / name)
 
     effects.perform("move", str(folder.inbox / name), move)

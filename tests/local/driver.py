@@ -1,7 +1,8 @@
 """Passes that die: each order on stdin runs one command line in a fork whose k-th effect ends in kill -9.
 
 Run as ``python -m tests.local.driver``; one JSON object a line: ``arguments``, ``kill`` (0 for never) and ``when``
-(before or after the effect), ``refuse`` (system calls, see ``refusals``), ``polite`` (false: no lock between passes).
+(before or after the effect), ``refuse`` (system calls, see ``refusals``, from effect ``refuse_at`` on), ``polite``
+(false: no lock between passes).
 It answers with one line: ``status`` (negative for a signal), ``effects`` (what was about to be done, in order),
 ``out`` and ``err``.
 """
@@ -15,27 +16,32 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import submitit
+
 from outerloop_hpc import effects
-from outerloop_hpc.cli import follow, main, passes, polite, wiring
+from outerloop_hpc.cli import archived, bench, chain, follow, listing, main, passes, points, polite, wiring
+from outerloop_hpc.config import sources
 from outerloop_hpc.engine.layout import Layout
 from tests.local import refusals
 
 #: Imported before the forks, so that each costs milliseconds.
-_WARM = (follow, main, passes, polite, wiring)
+_WARM = (archived, bench, chain, follow, listing, main, passes, points, polite, sources, submitit, wiring)
 
 
 @dataclass
 class Reaper:
-    """An around-function that kills its own process at the k-th effect."""
+    """An around-function that kills its own process at the k-th effect, or lets system calls fail from there on."""
 
     kill: int
     when: str
     diary: int
+    refuse: Mapping[str, Any] | None
+    refuse_at: int
     count: int = field(default=0)
 
     def __call__(self, what: str, subject: str, action: Callable[[], Any]) -> Any:
@@ -43,6 +49,8 @@ class Reaper:
         due = self.count == self.kill
         # Written straight to a file of our own: nothing may be lost in a buffer.
         os.write(self.diary, json.dumps([what, subject]).encode() + b"\n")
+        if self.count == self.refuse_at:
+            refusals.refuse_from_now(self.refuse)
         if due and self.when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         result = action()
@@ -56,12 +64,14 @@ def carry_out(order: Mapping[str, Any], folder: Path) -> None:
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o600), number)
     diary = os.open(folder / "effects", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    effects.install(Reaper(order.get("kill", 0), order.get("when", "before"), diary))
+    when, refuse, refuse_at = order.get("when", "before"), order.get("refuse"), order.get("refuse_at", 0)
+    effects.install(Reaper(order.get("kill", 0), when, diary, refuse, refuse_at))
     sys.argv = ["outerloop-hpc", *order["arguments"]]
     if not order.get("polite", True):
         vars(polite)["polite_lock"] = _no_lock
-    with refusals.refusing(order.get("refuse")):
-        main.main()
+    if not refuse_at:
+        refusals.refuse_from_now(refuse)
+    main.main()
 
 
 @contextlib.contextmanager
@@ -109,9 +119,9 @@ class Ended:
 class Driver:
     """The other end: starts the driver process and gives it orders."""
 
-    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, env: Mapping[str, str], inside: Sequence[str] = ()) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.local.driver"],
+            [*inside, sys.executable, "-m", "tests.local.driver"],
             cwd=folder,
             env={**env, "PYTHONPATH": os.pathsep.join([env["PYTHONPATH"], str(Path(__file__).parents[2])])},
             stdin=subprocess.PIPE,

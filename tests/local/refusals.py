@@ -1,32 +1,25 @@
-"""System calls that a filesystem refuses: links, or whatever writes below a folder."""
+"""System calls that a full or a read-only filesystem refuses below a folder."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 #: What a read-only filesystem refuses, beside opening files for writing.
 _MAKING = ("mkdir", "link", "rename", "replace", "unlink", "rmdir")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
-@contextlib.contextmanager
-def refusing(what: Mapping[str, Any] | None) -> Iterator[None]:
-    """Refuse ``{"links": errno}`` everywhere, ``{"full": folder}`` or ``{"read_only": folder}``; ``None``: nothing."""
-    with contextlib.ExitStack() as stack:
-        for name, fake in _fakes(what or {}).items():
-            stack.enter_context(mock.patch.object(os, name, fake))
-        yield
+def refuse_from_now(what: Mapping[str, Any] | None) -> None:
+    """Refuse ``{"full": folder}`` or ``{"read_only": folder}`` in this process to its end; ``None``: nothing."""
+    for name, fake in _fakes(what or {}).items():
+        setattr(os, name, fake)
 
 
 def _fakes(what: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
-    if "links" in what:
-        return {"link": _always(what["links"])}
     if "full" in what:
         folder = Path(what["full"])
         return {"write": _full(os.write, folder), "mkdir": _guarded(os.mkdir, folder, errno.ENOSPC)}
@@ -39,13 +32,6 @@ def _fakes(what: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
 
 def _error(number: int, path: object = None) -> OSError:
     return OSError(number, os.strerror(number), path)
-
-
-def _always(number: int) -> Callable[..., None]:
-    def refuse(*_: object, **__: object) -> None:
-        raise _error(number)
-
-    return refuse
 
 
 def _below(path: object, folder: Path) -> bool:

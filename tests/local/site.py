@@ -17,6 +17,7 @@ from typing import Any
 import outerloop_hpc
 from outerloop_hpc.slurm.localjobs import LocalJob, parse
 from outerloop_hpc.slurm.processes import process_id
+from tests.local.driver import Driver
 from tests.local.scratch import commit, new_source
 
 CHECKOUT = Path(outerloop_hpc.__file__).parents[1]
@@ -65,6 +66,7 @@ archive_wait_s = 600
 [container]
 runtime = "{runtime}"
 uncontained = {uncontained}
+scratch = "{scratch}"
 
 [bench]
 seeds = {seeds}
@@ -94,6 +96,8 @@ class Site:
     root: Path
     state: Path
     targets: dict[str, Path] = field(default_factory=dict)
+    driver: Driver | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def config(self) -> Path:
@@ -102,17 +106,18 @@ class Site:
     def configure(self, **settings: object) -> None:
         """Write outerloop.toml."""
         values: dict[str, object] = {
-            "root": json.dumps(str(self.state)),
+            "root": json.dumps(str(self.state), ensure_ascii=False),
             "min_free_gb": 0,
             "submit_lag_s": 600,
             "runtime": "none",
             "uncontained": "true",
             "seeds": 2,
+            "scratch": "",
             **settings,
         }
         text = SETTINGS.format(**values)
         for name, source in self.targets.items():
-            text += f"\n[targets.{name}]\nrepository = {json.dumps(str(source))}\n"
+            text += f"\n[targets.{name}]\nrepository = {json.dumps(str(source), ensure_ascii=False)}\n"
         self.config.write_text(text, encoding="utf-8")
 
     def source(self, name: str = "tiny") -> Path:
@@ -123,20 +128,20 @@ class Site:
         (self.source(name) / "evaluate.py").write_text(evaluate, encoding="utf-8")
         return commit(self.source(name))
 
-    def cli(self, *arguments: str, expect: Sequence[int] = (0,), env: Mapping[str, str] | None = None) -> Done:
-        """Run the real command line and check its exit status."""
+    def cli(self, *arguments: str, expect: Sequence[int] = (0,)) -> Done:
+        """Run the real command line, in a process of its own, and check its exit status."""
+        if self.driver is not None:
+            ended = self.driver.order("--config", str(self.config), *arguments)
+            return _checked(arguments, Done(ended.status, ended.out, ended.err), expect)
         done = subprocess.run(
             [*CLI, "--config", str(self.config), *arguments],
             cwd=self.root,
-            env=environment() | dict(env or {}),
+            env=environment() | dict(self.env),
             capture_output=True,
             text=True,
             check=False,
         )
-        shown = f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert done.returncode in expect, shown
-        assert "Traceback" not in done.stderr, shown
-        return Done(done.returncode, done.stdout, done.stderr)
+        return _checked(arguments, Done(done.returncode, done.stdout, done.stderr), expect)
 
     def rows(self, *arguments: str, expect: Sequence[int] = (0,)) -> list[dict[str, Any]]:
         """Run a command with --json and return its rows."""
@@ -179,6 +184,15 @@ class Site:
         controllers = [job.controller for job in self.local_jobs() if job.controller is not None]
         return self.elements_ended() and not any(process_id(one.pid) == one for one in controllers)
 
+    def save(self) -> None:
+        """Keep the state folder as it is now."""
+        shutil.copytree(self.state, self.root / "saved", symlinks=True)
+
+    def restore(self) -> None:
+        """Go back to what was saved: a story can be told again, and no job has to run twice."""
+        shutil.rmtree(self.state)
+        shutil.copytree(self.root / "saved", self.state, symlinks=True)
+
     def until_closed(self, limit_s: float = PATIENCE_S) -> None:
         """Make passes without launches of new runs until no run is live."""
 
@@ -197,6 +211,13 @@ class Site:
                         os.killpg(process.pid, signal.SIGKILL)
                     except ProcessLookupError:
                         continue
+
+
+def _checked(arguments: Sequence[str], done: Done, expect: Sequence[int]) -> Done:
+    shown = f"{arguments}: exit {done.status}\n{done.out}\n{done.err}"
+    assert done.status in expect, shown
+    assert "Traceback" not in done.err, shown
+    return done
 
 
 def document(path: Path) -> bytes:
@@ -230,10 +251,18 @@ def iris_target(folder: Path) -> Path:
     return source
 
 
-def new_site(root: Path, *, state: Path | None = None, targets: Mapping[str, Path], **settings: object) -> Site:
-    """Make a site for these targets."""
+def new_site(
+    root: Path,
+    *,
+    targets: Mapping[str, Path],
+    state: Path | None = None,
+    driver: Driver | None = None,
+    env: Mapping[str, str] | None = None,
+    **settings: object,
+) -> Site:
+    """Make a site for these targets; with a driver its commands run in forks of it, which start faster."""
     root.mkdir(exist_ok=True)
-    site = Site(root, state or root / "state", dict(targets))
+    site = Site(root, state or root / "state", dict(targets), driver, dict(env or {}))
     site.configure(**settings)
     return site
 
@@ -256,10 +285,16 @@ def outcome(site: Site) -> dict[str, Any]:
         "measured": records,
         "ledgers": _timeless(ledgers),
         "reports": [(folder / "report.md").exists() for folder in site.runs()],
-        "accounting": [len(list((folder / "accounting").glob("*.json"))) for folder in site.runs()],
-        "jobs": len(site.local_jobs()),
+        "started": [sum(row["Start"].isdigit() for row in archived(folder)) for folder in site.runs()],
+        "event files": [path.name for path in site.local_files()],
         "live": site.live(),
     }
+
+
+def archived(folder: Path) -> list[dict[str, str]]:
+    """Return the archived accounting rows of a run's elements, one for each that was submitted."""
+    files = [json.loads(document(path)) for path in sorted((folder / "accounting").glob("*.json"))]
+    return [row for file in files for row in file["rows"] if not row["JobID"].endswith(".batch")]
 
 
 def _timeless(value: Any) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from outerloop_hpc import fsio
+from outerloop_hpc import effects, fsio
 from outerloop_hpc.benchmark.history import Point, Sample, compare_points, ledger_rows, path_of, pick, previous
 from outerloop_hpc.benchmark.results import benchmarks, points, refresh_ledger
 from outerloop_hpc.engine.layout import Layout
@@ -110,3 +111,29 @@ def test_the_ledger_is_rendered_from_the_files_and_stays_when_one_is_broken(tmp_
 def test_nothing_measured_renders_nothing(tmp_path: Path) -> None:
     assert refresh_ledger(Layout(tmp_path), "iris") == {}
     assert not (tmp_path / "results").exists()
+
+
+def test_a_point_published_while_the_ledger_is_written_is_not_left_out_of_it(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+
+    def published(one: Point) -> None:
+        path = tmp_path / path_of("iris", "accuracy", one.run)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fsio.publish(path, one.encoded())
+
+    def around(what: str, _subject: str, action: Callable[[], object]) -> object:
+        if what == "replace":
+            # Another pass publishes and writes its ledger; ours, from the older history, comes last.
+            effects.install(None)
+            published(point(2, B, 9.0))
+            refresh_ledger(layout, "iris")
+        return action()
+
+    published(point(1, A, 1.0))
+    effects.install(around)
+    try:
+        refresh_ledger(layout, "iris")
+    finally:
+        effects.install(None)
+    (row,) = json.loads((tmp_path / "results/iris/leader.json").read_bytes())["rows"]
+    assert row["best"] == 9.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
 
-from outerloop_hpc.cli.terminal import Progress, Terminal, terminal
+from outerloop_hpc.cli.terminal import Progress, Terminal, seconds_shown, terminal
 
 pytestmark = pytest.mark.unit
 
@@ -82,3 +83,23 @@ def test_progress_is_cleared_when_its_work_fails() -> None:
     ):
         raise KeyError("x")
     assert stream.getvalue() == "\r\x1b[Kruns 0\r\x1b[K"
+
+
+def test_a_silent_wait_counts_its_seconds_and_leaves_nothing_behind() -> None:
+    stream, seen = io.StringIO(), threading.Event()
+
+    class Counted(Progress):
+        def advance(self, count: int = 1) -> None:
+            super().advance(count)
+            if self._done > 1:
+                seen.set()
+
+    counted = Counted(stream, Terminal(tty=True, moves=True), "building, seconds", clock=Steady())
+    with seconds_shown(counted, every_s=0.001):
+        assert seen.wait(30)
+    assert "building, seconds" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[K")
+    before = threading.active_count()
+    with pytest.raises(OSError, match="no builder"), seconds_shown(counted, every_s=0.001):
+        raise OSError("no builder")
+    assert threading.active_count() == before
