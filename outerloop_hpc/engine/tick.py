@@ -12,10 +12,11 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from outerloop_hpc import fsio
-from outerloop_hpc.engine import reconcile, runs, watch
+from outerloop_hpc.engine import reconcile, runs, silence, watch
 from outerloop_hpc.engine.carry import Carrier, Hands, leave_live_index
 from outerloop_hpc.engine.evidence import Index, ref_of
 from outerloop_hpc.engine.journal import Overtaken
@@ -115,6 +116,7 @@ class Pass:
         self.result = PassResult()
         self.now = engine.hands.clock.now()
         self.policies = watch.policies_for(engine.policy, engine.hands.computes)
+        self.silent: Mapping[str, datetime] = {}
 
     def run(self) -> PassResult:
         """Make the pass.
@@ -134,6 +136,7 @@ class Pass:
         self.result.live = len(live)
         indexes = watch.look(live, self.engine.hands.computes)
         self._note_sources(indexes)
+        self.silent = silence.noted(self.engine.layout, indexes, self.now, write=not self.dry_run)
         carrier = Carrier(self.engine.hands, indexes)
         for run in live:
             self._advance(run, indexes, carrier)
@@ -222,7 +225,7 @@ class Pass:
     def _rounds(self, run: watch.LiveRun, indexes: Mapping[str, Index], carrier: Carrier) -> None:
         kind: Kind | None = None
         for number in range(_ROUNDS):
-            gathered = watch.gather(run, indexes, self.now, self.policies)
+            gathered = watch.gather(run, indexes, self.now, self.policies, self.silent)
             kind = kind or self._kind(run)
             plan = reconcile.plan(self._input(run, kind, gathered, carrier))
             self._note(run.run_id, plan, first=number == 0)

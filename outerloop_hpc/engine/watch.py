@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from outerloop_hpc.engine import archive, inbox
 from outerloop_hpc.engine.events import PersonDecided
@@ -105,8 +106,16 @@ class Gathered:
     archivable: Mapping[str, str]
 
 
-def gather(run: LiveRun, indexes: Mapping[str, Index], now: datetime, policies: Mapping[str, Policy]) -> Gathered:
+def gather(
+    run: LiveRun,
+    indexes: Mapping[str, Index],
+    now: datetime,
+    policies: Mapping[str, Policy],
+    silent: Mapping[str, datetime] = MappingProxyType({}),
+) -> Gathered:
     """Collect a run's evidence: one folder listing per submission, and only files that can matter are read.
+
+    ``silent`` says when a compute's accounting was last seen silent.
 
     Raises:
         Fault: an inbox file cannot be read.
@@ -132,7 +141,8 @@ def gather(run: LiveRun, indexes: Mapping[str, Index], now: datetime, policies: 
             unbound[name] = _unbound(index, submission, _started_as(files))
     # Accounting is archived when no try is open; one that runs is.
     busy = {name for name, known in looks.items() if known.running}
-    return Gathered(evidence, unbound, inbox.waiting(folder), _archivable(run, indexes, now, policies, busy))
+    ages = _ended_for(run, now, silent)
+    return Gathered(evidence, unbound, inbox.waiting(folder), _archivable(run, indexes, policies, ages, busy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,27 +175,35 @@ def _unbound(index: Index, submission: Submission, claimed: str | None) -> Unbou
     return Unbound(found, both)
 
 
-def _archivable(
-    run: LiveRun, indexes: Mapping[str, Index], now: datetime, policies: Mapping[str, Policy], busy: Collection[str]
-) -> dict[str, str]:
-    ended_at = {
+def _ended_for(run: LiveRun, now: datetime, silent: Mapping[str, datetime]) -> dict[str, float]:
+    """Seconds since a submission's last try ended while accounting could have been told of it."""
+    since = {
         t.submission: t.ended_at for step in run.state.steps.values() for t in step.tries if t.ended_at is not None
     }
+    computes = {name: run.state.submissions[name].compute for name in since}
+    return {name: (now - max(at, silent.get(computes[name], at))).total_seconds() for name, at in since.items()}
+
+
+def _archivable(
+    run: LiveRun,
+    indexes: Mapping[str, Index],
+    policies: Mapping[str, Policy],
+    ended_for: Mapping[str, float],
+    busy: Collection[str],
+) -> dict[str, str]:
     found: dict[str, str] = {}
     for submission in run.pending():
         if submission.name not in run.asked or submission.name in busy:
             continue
         index = indexes[submission.compute]
         rows = index.rows_of(submission)
-        done_at = ended_at.get(submission.name)
-        ended_for = 0.0 if done_at is None else (now - done_at).total_seconds()
         availability = index.observation.accounting.availability
         policy = policies[submission.compute]
         note = archive_note(
             submission,
             complete=archive.complete(submission, rows),
             availability=availability,
-            ended_for_s=ended_for,
+            ended_for_s=ended_for.get(submission.name, 0.0),
             policy=policy,
         )
         if note is not None:
