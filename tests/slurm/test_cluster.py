@@ -116,11 +116,16 @@ def test_spawned_commands_run_on_and_can_be_killed(cluster: Cluster) -> None:
     )
 
 
+def _sleeps(cluster: Cluster) -> list[str]:
+    return [process.argv[1] for process in cluster.machine.processes() if process.argv[0] == "sleep"]
+
+
 def test_node_down_leaves_jobs_and_is_noticed_by_the_controller(cluster: Cluster) -> None:
     job = submit(cluster, "--nodelist=n3", "--no-requeue", script="sleep 300.25")
     wait_running(cluster, job)
+    cluster.machine.wait_until(lambda: "300.25" in _sleeps(cluster), "the job's own process")
     cluster.node_down("n3")
-    assert [p for p in cluster.machine.processes() if p.argv == ("sleep", "300.25")]
+    assert "300.25" in _sleeps(cluster)
     cluster.machine.wait_until(lambda: cluster.node_states()["n3"].endswith("*"), "n3 not responding", 90)
     cluster.node_up("n3")
     assert not cluster.node_states()["n3"].endswith("*")
