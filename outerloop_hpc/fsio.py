@@ -227,7 +227,7 @@ def names(folder: Path) -> list[str]:
     """List a folder's published entries, sorted, without half-written temp files; no folder is an empty list."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if not entry.name.startswith(_TEMP_PREFIX))
+            return sorted([entry.name for entry in entries if not entry.name.startswith(_TEMP_PREFIX)])
     except (FileNotFoundError, NotADirectoryError):
         return []
 

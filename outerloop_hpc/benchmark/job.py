@@ -12,7 +12,7 @@ from outerloop_hpc.container.choose import choose
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.container.image import ImageRef, require
 from outerloop_hpc.container.runtime import Sandbox, make_scratch
-from outerloop_hpc.engine.job import Context, Result
+from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.errors import ConfigError, UsageError
 from outerloop_hpc.measure.child import Limits
 from outerloop_hpc.measure.measurement import Measurement, Outcome

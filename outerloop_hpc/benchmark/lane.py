@@ -18,9 +18,9 @@ from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.config.settings import Target as TargetSettings
 from outerloop_hpc.container.image import identify
 from outerloop_hpc.engine.jobs import load_job
+from outerloop_hpc.engine.lane import Order, OverBudget, Trouble
 from outerloop_hpc.engine.layout import Layout, new_run_id, parse_run_id
 from outerloop_hpc.engine.spec import Image, RunSpec
-from outerloop_hpc.engine.tick import Order, OverBudget, Trouble
 from outerloop_hpc.errors import OuterloopError, TryLater, UsageError
 from outerloop_hpc.target import contract as contracts
 from outerloop_hpc.target.limits import Limits, Operator, limits

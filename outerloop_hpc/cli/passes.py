@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,8 +76,9 @@ def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool,
         Column("needs", "what would have to be seen for another decision", shown=False, cut=True),
     )
     out.offer(columns)
-    with polite_lock(here.layout, wanted=not dry_run), here.lane(dry_run=dry_run) as lane:
-        result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=(lane,) if launch else ()).run()
+    with polite_lock(here.layout, wanted=not dry_run), ExitStack() as opened:
+        lanes = (opened.enter_context(here.lane(dry_run=dry_run)),) if launch else ()
+        result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=lanes).run()
     rows = [
         {
             "run": run,

@@ -16,7 +16,7 @@ from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.evidence import Index
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.layout import Layout, element_file
-from outerloop_hpc.engine.reconcile import Plan
+from outerloop_hpc.engine.plan import Plan
 from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.engine.watch import LiveRun
 from outerloop_hpc.slurm.port import Bound, Compute, Resources, SubmissionAmbiguous, SubmissionRefused, Work

@@ -80,6 +80,7 @@ def ref_of(submission: Submission) -> JobRef:
         job_id=submission.job_id or None,
         cluster=submission.cluster,
         submitted_at=submission.intended_at,
+        elements=len(submission.elements),
     )
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import shutil
@@ -16,9 +15,8 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -28,8 +26,8 @@ from outerloop_hpc import fsio
 from outerloop_hpc.clock import Clock, SystemClock
 from outerloop_hpc.documents import load
 from outerloop_hpc.engine import records
+from outerloop_hpc.engine.body import Context, Result, Stop, resolve
 from outerloop_hpc.engine.layout import Layout, element_file
-from outerloop_hpc.engine.records import RecordOutcome
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.errors import OuterloopError
 
@@ -43,51 +41,6 @@ _DEADLINE_SHARE = 0.2
 _WARNING_EARLY_S = 90.0
 _WARNING_SLACK_S = 5.0
 _PUBLISH_TRIES = 5
-_BODY_PREFIX = "outerloop_hpc."
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a body returns: the outcome for the engine, the payload for the kind."""
-
-    outcome: RecordOutcome
-    reason: str = ""
-    payload: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Stop:
-    """Why the body must end early, once anybody wants that; the first reason stays."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self.reason = ""
-
-    def ask(self, reason: str) -> None:
-        """Ask for the end; later reasons are dropped."""
-        if not self._event.is_set():
-            self.reason = reason
-            self._event.set()
-
-    def __call__(self) -> bool:
-        """Whether the body must end."""
-        return self._event.is_set()
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a body may use. ``scratch`` is node-local and removed afterwards."""
-
-    spec: RunSpec
-    element: records.ManifestElement
-    layout: Layout
-    scratch: Path
-    log: Path
-    stop: Stop
-    deadline_s: float
-    environ: Mapping[str, str]
-
-
-Body = Callable[[Context], Result]
 
 
 def run_element(path: str) -> None:
@@ -214,15 +167,6 @@ class Execution:
                 _log.exception("%s: trying again", path)
                 self.clock.sleep(2.0**attempt)
         return False
-
-
-def resolve(reference: str) -> Body:
-    """Import a body named ``package.module:function``; only this package's own are accepted."""
-    module, _, name = reference.partition(":")
-    if not module.startswith(_BODY_PREFIX) or not name.isidentifier():
-        raise OuterloopError(f"{reference!r} is not a body of this package; the manifest is not one of ours")
-    body: Body = getattr(importlib.import_module(module), name)
-    return body
 
 
 def _job_id(environ: Mapping[str, str]) -> str:

@@ -86,6 +86,7 @@ class Journal:
 
         Raises:
             Overtaken: the number is taken by somebody else's transaction; nothing of ours was written.
+            Fault: a transaction is missing before later ones; nothing of ours was written.
             TryLater: the filesystem is full or read-only; nothing was written.
         """
         transaction = ev.Transaction(
@@ -93,6 +94,7 @@ class Journal:
         )
         path = self.folder.journal / _name(transaction.seq)
         fsio.make_folder(self.folder.journal)
+        self._from(transaction.seq)
         if not fsio.publish(path, transaction.encoded()):
             raise Overtaken(f"{path}: another reconciler went on with {self.folder.run_id}; its plan holds")
         return apply(state, transaction)
@@ -102,9 +104,19 @@ class Journal:
 
         Raises:
             Overtaken: somebody did; whatever was about to be done is theirs to decide.
+            Fault: a transaction is missing before later ones; going on from the gap would do things twice.
         """
-        if _name(state.seq + 1) in fsio.names(self.folder.journal):
+        if _name(state.seq + 1) in self._from(state.seq + 1):
             raise Overtaken(f"{self.folder.run_id}: another reconciler went on meanwhile; nothing is done here")
+
+    def _from(self, seq: int) -> list[str]:
+        """Names of the transactions from ``seq`` on; refuses a gap in front of them."""
+        following = _name(seq)
+        later = [name for name in fsio.names(self.folder.journal) if name >= following]
+        if later and later[0] != following:
+            path = self.folder.journal / following
+            raise Fault(f"{path}: is missing, but {later[0]} is there; put it back, nothing is done with a gap")
+        return later
 
     def save_snapshot(self, state: RunState) -> None:
         """Cache the fold. Losing it costs time only, so a full disk is not an error here."""

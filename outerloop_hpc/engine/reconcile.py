@@ -5,103 +5,19 @@ Order: a person's word, what became of tries, unbound submissions, the kind's de
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine import kind as kinds
 from outerloop_hpc.engine.evidence import Evidence
+from outerloop_hpc.engine.plan import Input, Line, Plan
 from outerloop_hpc.engine.rules import Policy, Ruling, rule
-from outerloop_hpc.engine.spec import RunSpec
-from outerloop_hpc.engine.state import RunState, Step, Submission, Try, apply
+from outerloop_hpc.engine.state import Step, Submission, Try, apply
 from outerloop_hpc.engine.submissions import intend, waiting
 from outerloop_hpc.slurm.port import Availability
 from outerloop_hpc.slurm.states import Life, classify
-
-
-@dataclass(frozen=True, slots=True)
-class Unbound:
-    """What is known of a submission whose answer was lost.
-
-    Attributes:
-        found: job id that the scheduler has under its name, or that a started element wrote into its claim.
-        answered: whether queue and accounting (where there is one) both answered, so that absence means something.
-    """
-
-    found: str | None
-    answered: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Here:
-    """Who plans, and what may be launched.
-
-    Attributes:
-        launches: how many submissions this plan may add; 0 under PAUSE, HOLD, a full disk.
-        largest: elements per array.
-    """
-
-    host: str
-    user: str
-    compute: str
-    cluster: str
-    launches: int
-    largest: int
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """Everything one plan rests on. Tries without evidence (submitted after the look) are left alone."""
-
-    spec: RunSpec
-    state: RunState
-    kind: kinds.Kind
-    policies: Mapping[str, Policy]
-    here: Here
-    now: datetime
-    evidence: Mapping[tuple[str, int], Evidence] = field(default_factory=dict)
-    unbound: Mapping[str, Unbound] = field(default_factory=dict)
-    inbox: Sequence[ev.PersonDecided] = ()
-    archivable: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One ruling or decision for people: dry runs, ``explain`` and logs print these."""
-
-    subject: str
-    rule: str
-    verdict: str
-    reason: str
-    needs: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to commit, then what to do.
-
-    Attributes:
-        events: the transaction; empty when nothing changed.
-        after: the state after it.
-        taken: inbox files that need no more attention.
-        abandon: unbound submissions to give up, once their claims are taken.
-        archive: submissions whose accounting rows are to be archived, with a note on what is missing.
-        close: whether everything is in place and the run leaves the live index.
-    """
-
-    events: tuple[ev.Event, ...]
-    after: RunState
-    lines: tuple[Line, ...]
-    taken: tuple[str, ...] = ()
-    abandon: tuple[str, ...] = ()
-    archive: tuple[tuple[str, str], ...] = ()
-    close: bool = False
-
-    @property
-    def idle(self) -> bool:
-        """Whether there is nothing to commit and nothing to do."""
-        return not (self.events or self.taken or self.abandon or self.archive or self.close)
 
 
 class _Planner:
@@ -140,7 +56,7 @@ def plan(given: Input) -> Plan:
         _decide(planner)
         _launch(planner)
     archive, close = _closing(planner)
-    after = planner.state.model_copy(update={"seq": given.state.seq + bool(planner.events)})
+    after = planner.state.model_copy(update={"seq": given.state.seq + 1}) if planner.events else given.state
     over = planner.state.ended is not None
     known = {decided.file for decided in planner.state.person}
     taken = tuple(decided.file for decided in given.inbox if over or decided.file in known)
@@ -290,7 +206,7 @@ def _decide(planner: _Planner) -> None:
     if refused >= given.policies[given.here.compute].refusals:
         last = next(s.last for s in planner.state.steps.values() if s.refusals() == refused)
         reason = last.reason if last else ""
-        question = f"the scheduler refused this {refused} times in a row; mend the cause, then resume or end the run"
+        question = f"{refused} submissions in a row came to nothing; mend the cause, then resume or end the run"
         planner.add(ev.RunParked(question=question, reason=reason))
         planner.say("run", "submit.refused", "ask", reason)
         return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Literal
 
 from outerloop_hpc.engine.events import TryOutcome
@@ -141,8 +142,7 @@ def _by_queue(evidence: Evidence) -> Ruling | None:
     word = look.queue_row.state
     life = classify(word).life
     if life is Life.ALIVE:
-        why = f" ({look.queue_row.reason})" if look.queue_row.reason not in {"", "None"} else ""
-        return Ruling("queue.alive", "alive", f"the queue says {word}{why}", absent=False, word=word)
+        return _alive(word, look.queue_row.reason)
     if life is Life.UNKNOWN:
         return Ruling(
             "queue.unknown-word",
@@ -151,6 +151,13 @@ def _by_queue(evidence: Evidence) -> Ruling | None:
             needs="a state word that is known, or the job's record",
         )
     return None
+
+
+@lru_cache(maxsize=256)
+def _alive(word: str, reason: str) -> Ruling:
+    """Thousands of elements get the same ruling; it is one frozen value."""
+    why = f" ({reason})" if reason not in {"", "None"} else ""
+    return Ruling("queue.alive", "alive", f"the queue says {word}{why}", absent=False, word=word)
 
 
 def _by_accounting(evidence: Evidence, submission: Submission, absence: _Absence) -> Ruling:

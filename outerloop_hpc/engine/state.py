@@ -13,6 +13,8 @@ from outerloop_hpc.engine.spec import ResourceAsk, StepSpec
 
 #: Outcomes that used up one of a step's tries: an execution was, or may have been, under way.
 COUNTED = frozenset({"lost", "out_of_memory"})
+#: Outcomes of submissions that never became a job.
+NEVER_STARTED = frozenset({"refused", "abandoned"})
 #: Outcomes after which a step is tried again as long as tries are left.
 REPEATED = frozenset({"lost", "refused", "abandoned", "superseded", "out_of_memory"})
 
@@ -63,10 +65,10 @@ class Step(Value):
         return sum(1 for t in self.tries if t.outcome in COUNTED and not t.forgiven)
 
     def refusals(self) -> int:
-        """How many submissions in a row were refused; drives the back-off."""
+        """How many submissions in a row never became a job, refused or without a trace; drives the back-off."""
         count = 0
         for one in reversed(self.tries):
-            if one.outcome != "refused" or one.forgiven:
+            if one.outcome not in NEVER_STARTED or one.forgiven:
                 break
             count += 1
         return count

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 from outerloop_hpc import fsio
 from outerloop_hpc.engine import reconcile, runs, watch
@@ -21,11 +20,13 @@ from outerloop_hpc.engine.carry import Carrier, Hands, leave_live_index
 from outerloop_hpc.engine.evidence import Index, ref_of
 from outerloop_hpc.engine.journal import Overtaken
 from outerloop_hpc.engine.kind import Kind
+from outerloop_hpc.engine.lane import Lane, Order, OverBudget, Trouble
 from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.plan import Here, Input, Line, Plan
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import RunSpec, stamp
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.errors import ConfigError, Fault, OuterloopError, TryLater
+from outerloop_hpc.errors import Fault, OuterloopError, TryLater
 from outerloop_hpc.slurm.port import Availability, Compute, JobRef
 
 _log = logging.getLogger(__name__)
@@ -33,48 +34,6 @@ _log = logging.getLogger(__name__)
 _ROUNDS = 4
 _LARGEST = 1000
 _QUIET = frozenset({"wait", "alive"})
-
-
-class OverBudget(ConfigError):  # noqa: N818 - states the finding
-    """A run would cost more than the contract or the operator allows; a later pass may find room."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Something a lane wants done.
-
-    Attributes:
-        key: names the order; a claim on it is exclusive.
-        reason: why now.
-        make: makes the run's specification, once nobody holds the order; raises ConfigError when it cannot be made.
-    """
-
-    target: str
-    key: str
-    reason: str
-    make: Callable[[], RunSpec]
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """A target that a lane could not serve; the next one is served all the same."""
-
-    target: str
-    text: str
-    later: bool
-
-
-class Lane(Protocol):
-    """A source of new runs. It isolates its own targets: one that fails yields trouble and the next is served."""
-
-    @property
-    def name(self) -> str:
-        """Its word for people."""
-        ...
-
-    def orders(self) -> Iterable[Order | Trouble]:
-        """Yield what is wanted now; orders that were carried out may come again."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +86,7 @@ class PassResult:
         refused: submissions that the scheduler refused; they are tried again after a pause.
     """
 
-    lines: list[tuple[str, reconcile.Line]] = field(default_factory=list)
+    lines: list[tuple[str, Line]] = field(default_factory=list)
     faults: list[tuple[str, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     held: str = ""
@@ -274,7 +233,7 @@ class Pass:
                 self.result.closed += 1
                 return
 
-    def _note(self, run_id: str, plan: reconcile.Plan, *, first: bool) -> None:
+    def _note(self, run_id: str, plan: Plan, *, first: bool) -> None:
         for line in plan.lines:
             if first or line.verdict not in _QUIET:
                 self.result.lines.append((run_id, line))
@@ -287,10 +246,10 @@ class Pass:
             raise Fault(f"{run.run_id}: this version does not know runs of kind {run.spec.kind!r}")
         return kind
 
-    def _input(self, run: watch.LiveRun, kind: Kind, gathered: watch.Gathered, carrier: Carrier) -> reconcile.Input:
+    def _input(self, run: watch.LiveRun, kind: Kind, gathered: watch.Gathered, carrier: Carrier) -> Input:
         engine = self.engine
         allowed = 0 if self.result.held else max(engine.limits.submissions - carrier.submitted, 0)
-        here = reconcile.Here(
+        here = Here(
             host=engine.hands.author.host,
             user=engine.compute.user,
             compute=engine.default,
@@ -298,7 +257,7 @@ class Pass:
             launches=allowed,
             largest=engine.largest() if allowed and _may_submit(run.state) else _LARGEST,
         )
-        return reconcile.Input(
+        return Input(
             spec=run.spec,
             state=run.state,
             kind=kind,
@@ -352,7 +311,7 @@ class Pass:
             self._begin(runs.claim(layout, order.key, spec).spec, carrier)
 
     def _say(self, lane: str, order: Order, rule: str, verdict: str, reason: str) -> None:
-        self.result.lines.append((f"{lane} {order.target}", reconcile.Line(order.key, rule, verdict, reason)))
+        self.result.lines.append((f"{lane} {order.target}", Line(order.key, rule, verdict, reason)))
 
     def _begin(self, spec: RunSpec, carrier: Carrier) -> None:
         runs.ensure(self.engine.layout, spec)
@@ -363,6 +322,8 @@ class Pass:
         """One scancel for everything that the journal wants ended and that is still under way."""
         wanted: dict[str, dict[str, JobRef]] = {}
         for run in live:
+            if not any(submission.cancel_asked for submission in run.state.submissions.values()):
+                continue
             for _, _, submission in run.state.open_tries():
                 if submission.cancel_asked:
                     wanted.setdefault(submission.compute, {})[submission.name] = ref_of(submission)

@@ -38,6 +38,7 @@ class JobRef:
         job_id: base id without array part (``123``); ``None`` while it is not known.
         cluster: Slurm cluster it was sent to; empty for the default one.
         submitted_at: our clock just before the submission.
+        elements: how many elements it has; 0 when that is not known.
     """
 
     name: str
@@ -45,6 +46,7 @@ class JobRef:
     job_id: str | None
     cluster: str
     submitted_at: datetime
+    elements: int = 0
 
 
 @dataclass(frozen=True, slots=True)

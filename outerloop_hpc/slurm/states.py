@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 
 _CANCELLED_BY = re.compile(r"CANCELLED\+? BY ([0-9]{1,10})\b", re.IGNORECASE)
@@ -119,6 +120,7 @@ def cancelled_by(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
+@lru_cache(maxsize=256)
 def classify(text: str) -> StateMeaning:
     """Classify a State column, a state word or a compact code; anything else is UNKNOWN, kept verbatim."""
     word = state_word(text)

@@ -17,7 +17,8 @@ from typing import Any
 import submitit
 from submitit.local.local import LocalJob
 
-from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.layout import Layout, element_file
+from outerloop_hpc.engine.records import LOG
 from tests.bench.figure import Figure, beside
 from tests.bench.places import disk, scratch
 from tests.bench.processes import environment, python
@@ -25,7 +26,7 @@ from tests.bench.samples import Samples
 
 _ROUNDS = 7
 _PEER = "submitit LocalExecutor"
-_WAIT_S = "120"
+_WAIT_S = 120.0
 _COMMAND = """\
 import json, time
 print(json.dumps({"begun": time.time()}), flush=True)
@@ -101,13 +102,30 @@ def make_project(folder: Path) -> Path:
 
 
 def ours(project: Path) -> Overhead:
-    """Measure one job of ours: submission and end as the job's own accounting has them."""
-    run = _cli(project, "bench", "run", "timed", "--seeds", "1", "--wait", _WAIT_S).split()[0]
+    """Measure one job of ours: submission and end as its event file has them; it is settled when it is over."""
+    run = _cli(project, "bench", "run", "timed", "--seeds", "1").split()[0]
     layout = Layout(project / "state")
-    log = next(layout.run(run).path.glob("tries/*/e0000.log"))
-    lines = (layout.local / f"{log.parent.name}.jsonl").read_text(encoding="utf-8").splitlines()
-    at = {event["event"]: event["at"] for event in map(json.loads, lines)}
-    return overhead(at["submitted"], log.read_text(encoding="utf-8"), at["ended"])
+    folder = next((layout.run(run).path / "tries").iterdir())
+    at = wait_for_end(layout.local / f"{folder.name}.jsonl")
+    output = (folder / element_file(0, LOG)).read_text(encoding="utf-8")
+    _cli(project, "reconcile")
+    return overhead(at["submitted"], output, at["ended"])
+
+
+def wait_for_end(events: Path) -> dict[str, float]:
+    """Return when each event of a local job happened, once it has ended.
+
+    Raises:
+        RuntimeError: it did not end in two minutes.
+    """
+    until = time.monotonic() + _WAIT_S
+    while time.monotonic() < until:
+        lines = events.read_text(encoding="utf-8").splitlines()
+        at = {event["event"]: float(event["at"]) for event in map(json.loads, lines)}
+        if "ended" in at:
+            return at
+        time.sleep(0.2)
+    raise RuntimeError(f"{events}: no end within {_WAIT_S} s")
 
 
 def bare(folder: Path) -> Overhead:
@@ -129,7 +147,7 @@ def run_command(folder: str) -> str:
 
 
 def _cli(cwd: Path, *arguments: str) -> str:
-    return python("-m", "outerloop_hpc.cli.main", *arguments, cwd=cwd)[1]
+    return python("-m", "outerloop_hpc.cli.main", *arguments, cwd=cwd).output
 
 
 def _git_environment() -> dict[str, str]:

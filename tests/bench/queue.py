@@ -26,10 +26,10 @@ class MemoryCompute:
         return Bound(str(self._last), "", array=len(work.arguments) > 1)
 
     def observe(self, jobs: Sequence[JobRef]) -> Observation:
-        """Say that all run, or that all have ended: a row for each element, as squeue and sacct have it."""
+        """Say that all run, or that all have ended; of what runs accounting is not asked, as by ``SlurmQuery``."""
         elements = [(ref, task) for ref in jobs for task in range(ELEMENTS)]
         queue = () if self.ended else tuple(queue_row(ref, task) for ref, task in elements)
-        accounting = tuple(accounting_row(ref, task, ended=self.ended) for ref, task in elements)
+        accounting = tuple(accounting_row(ref, task) for ref, task in elements) if self.ended else ()
         return Observation(Answer(Availability.ANSWERED, queue), Answer(Availability.ANSWERED, accounting), 2)
 
     def cancel(self, jobs: Sequence[JobRef]) -> None:
@@ -42,10 +42,9 @@ def queue_row(ref: JobRef, task: int) -> QueueRow:
     return QueueRow(ref.job_id or "", frozenset({task}), ref.name, ref.user, "RUNNING", submit=submit)
 
 
-def accounting_row(ref: JobRef, task: int, *, ended: bool) -> AccountingRow:
-    """One element, running or ended."""
+def accounting_row(ref: JobRef, task: int) -> AccountingRow:
+    """One ended element."""
     at = int(ref.submitted_at.timestamp())
-    state = "COMPLETED" if ended else "RUNNING"
     return AccountingRow(
         job_id=ref.job_id or "",
         task=task,
@@ -53,11 +52,11 @@ def accounting_row(ref: JobRef, task: int, *, ended: bool) -> AccountingRow:
         name=ref.name,
         user=ref.user,
         cluster="",
-        state=state,
+        state="COMPLETED",
         cancelled_by=None,
         submit=at,
         start=at,
-        end=at + 2 if ended else None,
+        end=at + 2,
         exit_code=(0, 0),
-        columns={"JobID": f"{ref.job_id}_{task}", "State": state, "ElapsedRaw": "2"},
+        columns={"JobID": f"{ref.job_id}_{task}", "State": "COMPLETED", "ElapsedRaw": "2"},
     )

@@ -41,7 +41,8 @@ class CountingRunner:
         self.programs.append(argv[0])
         stdout = ""
         if argv[0] == "sacct":
-            stdout = WANTED_COLUMNS if "--helpformat" in argv else "\x1f".join(WANTED_COLUMNS.split()) + "\n"
+            separator = next((word.partition("=")[2] for word in argv if word.startswith("--delimiter=")), " ")
+            stdout = separator.join(WANTED_COLUMNS.split()) + "\n"
         return Finished(tuple(argv), 0, stdout, "", timed_out=False, seconds=0.0)
 
 

@@ -5,15 +5,19 @@ from pathlib import Path
 import pytest
 
 from outerloop_hpc.engine import runs
+from outerloop_hpc.engine.evidence import ref_of
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.tick import Pass
 from outerloop_hpc.engine.watch import load
+from outerloop_hpc.process import run_command
+from outerloop_hpc.slurm.query import SlurmQuery
 from tests.bench import reconcile_pass, scheduler_calls
 from tests.bench.job_overhead import overhead
 from tests.bench.machine import cpu_model, memory_gib
 from tests.bench.queue import ELEMENTS, MemoryCompute
 from tests.bench.samples import Samples
 from tests.bench.statefolder import StateFolder, engine
+from tests.bench.stubs import make_stubs
 
 
 def test_a_made_state_folder_is_what_the_engine_leaves(tmp_path: Path) -> None:
@@ -41,7 +45,9 @@ def test_ended_runs_are_put_aside_and_back(tmp_path: Path) -> None:
 
 def test_the_reconcile_figures_leave_interpreter_start_out() -> None:
     taken = {"start": Samples((0.1,)), "0": Samples((0.4,)), "10000": Samples((0.5,)), "50000": Samples((0.7,))}
-    headline, *_, memory, _ = reconcile_pass.figures(taken, {0: Samples((70.0,)), 50_000: Samples((80.0,))})
+    taken |= {"command": Samples((0.9,)), "imports": Samples((0.3,))}
+    peaks, cpu = {0: Samples((70.0,)), 50_000: Samples((80.0,))}, {0: Samples((0.3,)), 50_000: Samples((0.4,))}
+    headline, *_, memory, _ = reconcile_pass.figures(taken, peaks, cpu)
     assert headline.peer is not None
     assert (headline.value, headline.peer.value, headline.peer.ratio) == pytest.approx((0.6, 0.3, 2.0))
     assert (memory.value, memory.unit) == (80.0, "MB")
@@ -51,6 +57,21 @@ def test_the_reconcile_figures_leave_interpreter_start_out() -> None:
 def test_calls_are_counted_where_every_command_goes_through(tmp_path: Path, count: int, expected: int) -> None:
     scheduler_calls.calls(1, tmp_path / "columns")
     assert scheduler_calls.calls(count, tmp_path / "columns") == expected
+
+
+def test_the_stubs_answer_what_the_product_asks(tmp_path: Path) -> None:
+    run = scheduler_calls.live_run(3)
+    refs = [ref_of(one) for one in run.state.submissions.values()]
+    make_stubs(tmp_path / "bin", refs)
+    environ = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+    query = SlurmQuery(lambda argv, **more: run_command([str(tmp_path / "bin" / argv[0]), *argv[1:]], **more), environ)
+
+    seen = query.queue(refs)
+    told = query.accounting(refs)
+
+    assert (len(seen.rows), {row.state for row in seen.rows}, seen.problems) == (3 * ELEMENTS, {"RUNNING"}, ())
+    assert (len(told.rows), {row.step for row in told.rows}) == (3 * 3 * ELEMENTS, {"", "batch", "extern"})
+    assert told.problems == ()
 
 
 def test_overhead_leaves_out_the_commands_own_seconds() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.evidence import Evidence, Files, Look
 from outerloop_hpc.engine.kind import Decision, Submit, View
-from outerloop_hpc.engine.reconcile import Here, Input, Plan, Unbound, plan
+from outerloop_hpc.engine.plan import Here, Input, Plan, Unbound
+from outerloop_hpc.engine.reconcile import plan
 from outerloop_hpc.engine.records import Claim, Holder, Interrupted, Record, RecordOutcome
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec, StepSpec

@@ -12,7 +12,7 @@ from outerloop_hpc.engine import watch
 from outerloop_hpc.engine.evidence import Index
 from outerloop_hpc.engine.journal import Journal
 from outerloop_hpc.engine.layout import Layout
-from outerloop_hpc.engine.reconcile import Unbound
+from outerloop_hpc.engine.plan import Unbound
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.slurm.port import Answer, Availability, Observation
 from tests.unit.engine.made import POLICY, RUN, T0, Table, Told, fold, intended, record, step, submission

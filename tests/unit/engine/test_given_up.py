@@ -10,7 +10,8 @@ import pytest
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.evidence import Evidence, Files, Look
 from outerloop_hpc.engine.kind import Decision, Submit, View
-from outerloop_hpc.engine.reconcile import Here, Input, Plan, plan
+from outerloop_hpc.engine.plan import Here, Input, Plan
+from outerloop_hpc.engine.reconcile import plan
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec, StepSpec
 from outerloop_hpc.engine.state import RunState, apply

@@ -15,7 +15,8 @@ from outerloop_hpc import fsio
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.documents import load
 from outerloop_hpc.engine import job, records
-from outerloop_hpc.engine.job import Context, Execution, Result, Stop, resolve
+from outerloop_hpc.engine.body import Context, Result, Stop, resolve
+from outerloop_hpc.engine.job import Execution
 from outerloop_hpc.engine.layout import Layout, element_file
 from outerloop_hpc.engine.spec import Image
 from outerloop_hpc.errors import ConfigError, OuterloopError

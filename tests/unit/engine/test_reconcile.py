@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.kind import Ask, Cancel, Decision, End, Submit, View
-from outerloop_hpc.engine.reconcile import Unbound, archive_note
+from outerloop_hpc.engine.plan import Unbound
+from outerloop_hpc.engine.reconcile import archive_note
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.slurm.port import Availability
@@ -270,10 +271,20 @@ def test_eight_refusals_in_a_row_are_a_question_and_a_resume_starts_anew() -> No
     made = one.wait(4000).plan()
     assert types(made) == ["run.parked"]
     assert one.state.parked is not None
-    assert "8 times" in one.state.parked.question
+    assert "8 submissions in a row" in one.state.parked.question
     assert one.state.parked.reason == "invalid account"
     assert one.wait(4000).plan().events == ()
     assert types(one.plan(inbox=[decided("resume")])) == ["person.decided", "submission.intended"]
+
+
+def test_submissions_that_always_vanish_are_not_made_for_ever() -> None:
+    one = table()
+    for _ in range(POLICY.refusals):
+        one.wait(4000).plan()
+        assert one.state.parked is None
+        (name,) = [s.name for s in one.state.submissions.values() if s.status == "intended"]
+        one.say(ev.SubmissionAbandoned(name=name, reason="never surfaced"))
+    assert types(one.wait(4000).plan()) == ["run.parked"]
 
 
 def test_a_refusal_is_forgotten_after_a_submission_that_was_taken() -> None:

@@ -1,0 +1,71 @@
+"""The port of job bodies: what a kind's part of a job gets, and what it returns."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from outerloop_hpc.engine import records
+from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.records import RecordOutcome
+from outerloop_hpc.engine.spec import RunSpec
+from outerloop_hpc.errors import OuterloopError
+
+_BODY_PREFIX = "outerloop_hpc."
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a body returns: the outcome for the engine, the payload for the kind."""
+
+    outcome: RecordOutcome
+    reason: str = ""
+    payload: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Stop:
+    """Why the body must end early, once anybody wants that; the first reason stays."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.reason = ""
+
+    def ask(self, reason: str) -> None:
+        """Ask for the end; later reasons are dropped."""
+        if not self._event.is_set():
+            self.reason = reason
+            self._event.set()
+
+    def __call__(self) -> bool:
+        """Whether the body must end."""
+        return self._event.is_set()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a body may use. ``scratch`` is node-local and removed afterwards."""
+
+    spec: RunSpec
+    element: records.ManifestElement
+    layout: Layout
+    scratch: Path
+    log: Path
+    stop: Stop
+    deadline_s: float
+    environ: Mapping[str, str]
+
+
+Body = Callable[[Context], Result]
+
+
+def resolve(reference: str) -> Body:
+    """Import a body named ``package.module:function``; only this package's own are accepted."""
+    module, _, name = reference.partition(":")
+    if not module.startswith(_BODY_PREFIX) or not name.isidentifier():
+        raise OuterloopError(f"{reference!r} is not a body of this package; the manifest is not one of ours")
+    body: Body = getattr(importlib.import_module(module), name)
+    return body
