@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
 from outerloop_hpc import fsio
 from outerloop_hpc.documents import decode, load
@@ -137,10 +138,23 @@ class Journal:
         try:
             data = fsio.read(path)
         except FileNotFoundError:
-            return None
+            return self._read(seq) if self._goes_on_at(path) else None
         except OSError as error:
             raise Fault(f"{path}: cannot be read: {error.strerror}; the run waits until it can be") from error
         transaction: ev.Transaction = decode(ev.Transaction, data, path)
         if transaction.seq != seq or transaction.run != self.folder.run_id:
             raise Fault(f"{path}: says transaction {transaction.seq} of {transaction.run}; it was put here by mistake")
         return transaction
+
+    def _goes_on_at(self, path: Path) -> bool:
+        """Whether a transaction that was missing a moment ago is there now.
+
+        Raises:
+            Fault: it is missing and later ones are there: going on here would write a second history over the first.
+        """
+        present = fsio.names(path.parent)
+        if path.name in present:
+            return True
+        if any(name > path.name for name in present):
+            raise Fault(f"{path}: is missing, and {present[-1]} is there; restore it, the run waits until then")
+        return False

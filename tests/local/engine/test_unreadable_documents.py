@@ -143,6 +143,21 @@ def test_a_spoilt_snapshot_only_costs_time(site: Site, spoil: Spoil) -> None:
     assert [point["seeds"] for point in site.rows("bench", "history", "bad")] == [2]
 
 
+def test_a_gap_in_a_journal_is_never_filled_with_another_history(site: Site) -> None:
+    path = folder(site) / "journal" / "00000001.json"
+    whole = path.read_bytes()
+    path.unlink()
+    (folder(site) / "snapshot.json").unlink()
+    ended = site.cli("tick", expect=(4,))
+    assert f"{path}: is missing, and 00000002.json is there" in ended.err
+    (listed,) = site.rows("runs", "list")
+    assert listed["phase"] == "faulty"
+    assert not path.exists()
+    path.write_bytes(whole)
+    site.until_closed()
+    assert [point["seeds"] for point in site.rows("bench", "history", "bad")] == [2]
+
+
 def test_a_missing_specification_says_what_to_do(site: Site) -> None:
     path, run = spec(site), folder(site).name
     path.unlink()
