@@ -107,6 +107,8 @@ def test_an_unreadable_document_blocks_its_own_run_alone(
     (listed,) = site.rows("runs", "list")
     assert (listed["phase"], str(path) in listed["reason"]) == ("faulty", True)
     assert {row["run"] for row in site.rows("runs", "list", "-s", "faulty")} == {folder(site).name}
+    advanced = site.cli("advance", folder(site).name, "--wait", "60", expect=(4,))
+    assert f"fault: {folder(site).name}: {path}" in advanced.err
     shown = site.cli("explain", folder(site).name, expect=(0, 3))
     assert str(path) in shown.out + shown.err
     assert [point["median"] for point in site.rows("bench", "history", "good")], "the other run went on"
