@@ -102,7 +102,7 @@ def python314_tier() -> Count:
 
 RUNS: dict[str, Callable[[], Sequence[Count]]] = {
     "unit": lambda: [pytest_tier("unit", ["-n", "2"])],
-    "local": lambda: [pytest_tier("local", ["-n", "2"])],
+    "local": lambda: [pytest_tier("local", ["-n", "2", "--dist", "loadfile"])],
     "slurm": lambda: [slurm_tier(), python314_tier()],
     "python314": lambda: [python314_tier()],
 }

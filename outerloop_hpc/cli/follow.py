@@ -29,8 +29,9 @@ def follow(here: Session, run_ids: Sequence[str], *, wait_s: float) -> Exit:
         while True:
             result = Pass(here.engine, launch=False, only=run_ids).run()
             progress.advance()
-            states = [watch.load(here.layout, run).state for run in run_ids]
-            if result.faults or all(_at_rest(state) for state in states) or clock.steady() >= until:
+            faulty = {run for run, _ in result.faults}
+            states = [watch.load(here.layout, run).state for run in run_ids if run not in faulty]
+            if all(_at_rest(state) for state in states) or clock.steady() >= until:
                 break
             clock.sleep(min(pause, max(until - clock.steady(), 0.0)))
             pause = min(pause * 1.5, _POLL_S[here.engine.default])

@@ -6,6 +6,7 @@ The commit is the fence: whoever finds the number taken was overtaken, drops its
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -23,6 +24,9 @@ _log = logging.getLogger(__name__)
 
 class Overtaken(OuterloopError):  # noqa: N818 - states what happened
     """Another reconciler committed first; load again and plan again."""
+
+
+_TRANSACTION = re.compile(r"\d{8}\.json$")
 
 
 def _name(seq: int) -> str:
@@ -57,7 +61,7 @@ class Journal:
             Fault: a transaction cannot be read or does not follow; the text names the file.
         """
         state = self._snapshot()
-        while (transaction := self._read(state.seq + 1)) is not None:
+        for transaction in self._after(state.seq):
             try:
                 state = apply(state, transaction)
             except (LookupError, TypeError) as error:
@@ -71,12 +75,9 @@ class Journal:
         """Every transaction from the first on, for ``explain``.
 
         Raises:
-            Fault: one cannot be read.
+            Fault: one cannot be read, or is missing.
         """
-        seq = 1
-        while (transaction := self._read(seq)) is not None:
-            yield transaction
-            seq += 1
+        return self._after(0)
 
     def commit(
         self, state: RunState, events: Sequence[ev.Event], *, by: ev.Author, at: datetime, nonce: str
@@ -85,7 +86,6 @@ class Journal:
 
         Raises:
             Overtaken: the number is taken by somebody else's transaction; nothing of ours was written.
-            Fault: a transaction is missing before later ones; nothing of ours was written.
             TryLater: the filesystem is full or read-only; nothing was written.
         """
         transaction = ev.Transaction(
@@ -93,7 +93,6 @@ class Journal:
         )
         path = self.folder.journal / _name(transaction.seq)
         fsio.make_folder(self.folder.journal)
-        self._from(transaction.seq)
         if not fsio.publish(path, transaction.encoded()):
             raise Overtaken(f"{path}: another reconciler went on with {self.folder.run_id}; its plan holds")
         return apply(state, transaction)
@@ -103,19 +102,9 @@ class Journal:
 
         Raises:
             Overtaken: somebody did; whatever was about to be done is theirs to decide.
-            Fault: a transaction is missing before later ones; going on from the gap would do things twice.
         """
-        if _name(state.seq + 1) in self._from(state.seq + 1):
+        if self._last() > state.seq:
             raise Overtaken(f"{self.folder.run_id}: another reconciler went on meanwhile; nothing is done here")
-
-    def _from(self, seq: int) -> list[str]:
-        """Names of the transactions from ``seq`` on; refuses a gap in front of them."""
-        following = _name(seq)
-        later = [name for name in fsio.names(self.folder.journal) if name >= following]
-        if later and later[0] != following:
-            path = self.folder.journal / following
-            raise Fault(f"{path}: is missing, but {later[0]} is there; put it back, nothing is done with a gap")
-        return later
 
     def save_snapshot(self, state: RunState) -> None:
         """Cache the fold. Losing it costs time only, so a full disk is not an error here."""
@@ -132,12 +121,24 @@ class Journal:
             return RunState(run=self.folder.run_id)
         return state if state.run == self.folder.run_id else RunState(run=self.folder.run_id)
 
-    def _read(self, seq: int) -> ev.Transaction | None:
+    def _last(self) -> int:
+        """The number of the newest transaction; one folder listing."""
+        return max((int(name[:8]) for name in fsio.names(self.folder.journal) if _TRANSACTION.match(name)), default=0)
+
+    def _after(self, seq: int) -> Iterator[ev.Transaction]:
+        last = self._last()
+        for number in range(seq + 1, last + 1):
+            yield self._read(number, last)
+
+    def _read(self, seq: int, last: int) -> ev.Transaction:
         path = self.folder.journal / _name(seq)
         try:
             data = fsio.read(path)
         except FileNotFoundError:
-            return None
+            # Going on from here would write a second history over the first.
+            raise Fault(
+                f"{path}: is missing, and {_name(last)} is there; restore it, the run waits until then"
+            ) from None
         except OSError as error:
             raise Fault(f"{path}: cannot be read: {error.strerror}; the run waits until it can be") from error
         transaction: ev.Transaction = decode(ev.Transaction, data, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -48,7 +48,7 @@ class Here:
 class Input:
     """Everything one plan rests on. Tries without evidence (submitted after the look) are left alone."""
 
-    spec: RunSpec
+    read_spec: Callable[[], RunSpec]
     state: RunState
     kind: Kind
     policies: Mapping[str, Policy]
@@ -58,6 +58,11 @@ class Input:
     unbound: Mapping[str, Unbound] = field(default_factory=dict)
     inbox: Sequence[ev.PersonDecided] = ()
     archivable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def spec(self) -> RunSpec:
+        """The run's specification, read when first needed."""
+        return self.read_spec()
 
 
 @dataclass(frozen=True, slots=True)

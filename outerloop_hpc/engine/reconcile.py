@@ -210,7 +210,7 @@ def _decide(planner: _Planner) -> None:
         planner.add(ev.RunParked(question=question, reason=reason))
         planner.say("run", "submit.refused", "ask", reason)
         return
-    for decision in given.kind.plan(kinds.view_of(given.spec, planner.state, given.now)):
+    for decision in given.kind.plan(kinds.view_of(given.read_spec, planner.state, given.now)):
         _take_decision(planner, decision)
         if planner.state.ended is not None or planner.state.parked is not None:
             return

@@ -22,7 +22,7 @@ from outerloop_hpc.engine.evidence import Index, ref_of
 from outerloop_hpc.engine.journal import Overtaken
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.lane import Lane, Order, OverBudget, Trouble
-from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.layout import Layout, parse_run_id
 from outerloop_hpc.engine.plan import Here, Input, Line, Plan
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import RunSpec, stamp
@@ -244,9 +244,10 @@ class Pass:
                 self.result.faults.append((run_id, line.reason))
 
     def _kind(self, run: watch.LiveRun) -> Kind:
-        kind = self.engine.kinds.get(run.spec.kind)
+        word = parse_run_id(run.run_id).kind
+        kind = self.engine.kinds.get(word)
         if kind is None:
-            raise Fault(f"{run.run_id}: this version does not know runs of kind {run.spec.kind!r}")
+            raise Fault(f"{run.run_id}: this version does not know runs of kind {word!r}")
         return kind
 
     def _input(self, run: watch.LiveRun, kind: Kind, gathered: watch.Gathered, carrier: Carrier) -> Input:
@@ -261,7 +262,7 @@ class Pass:
             largest=engine.largest() if allowed and _may_submit(run.state) else _LARGEST,
         )
         return Input(
-            spec=run.spec,
+            read_spec=lambda: run.spec,
             state=run.state,
             kind=kind,
             policies=self.policies,

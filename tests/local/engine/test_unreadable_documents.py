@@ -107,6 +107,8 @@ def test_an_unreadable_document_blocks_its_own_run_alone(
     (listed,) = site.rows("runs", "list")
     assert (listed["phase"], str(path) in listed["reason"]) == ("faulty", True)
     assert {row["run"] for row in site.rows("runs", "list", "-s", "faulty")} == {folder(site).name}
+    advanced = site.cli("advance", folder(site).name, "--wait", "60", expect=(4,))
+    assert f"fault: {folder(site).name}: {path}" in advanced.err
     shown = site.cli("explain", folder(site).name, expect=(0, 3))
     assert str(path) in shown.out + shown.err
     assert [point["median"] for point in site.rows("bench", "history", "good")], "the other run went on"
@@ -139,6 +141,21 @@ def test_a_run_with_an_unreadable_record_can_be_ended_by_a_person(site: Site) ->
 def test_a_spoilt_snapshot_only_costs_time(site: Site, spoil: Spoil) -> None:
     path = folder(site) / "snapshot.json"
     path.write_bytes(spoil(site, path.read_bytes()))
+    site.until_closed()
+    assert [point["seeds"] for point in site.rows("bench", "history", "bad")] == [2]
+
+
+def test_a_gap_in_a_journal_is_never_filled_with_another_history(site: Site) -> None:
+    path = folder(site) / "journal" / "00000001.json"
+    whole = path.read_bytes()
+    path.unlink()
+    (folder(site) / "snapshot.json").unlink()
+    ended = site.cli("tick", expect=(4,))
+    assert f"{path}: is missing, and 00000002.json is there" in ended.err
+    (listed,) = site.rows("runs", "list")
+    assert listed["phase"] == "faulty"
+    assert not path.exists()
+    path.write_bytes(whole)
     site.until_closed()
     assert [point["seeds"] for point in site.rows("bench", "history", "bad")] == [2]
 

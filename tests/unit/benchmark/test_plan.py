@@ -45,7 +45,7 @@ def spec(**more: Any) -> RunSpec:
 
 
 def steps_of(made: RunSpec) -> Submit:
-    (submit,) = KIND.plan(View(made, {}, {}, 0, T0))
+    (submit,) = KIND.plan(View(lambda: made, {}, {}, 0, T0))
     assert isinstance(submit, Submit)
     return submit
 
@@ -58,7 +58,7 @@ def decide(*outcomes: Outcome, made: RunSpec | None = None) -> tuple[Decision, .
     made = made or spec()
     steps = steps_of(made).steps
     return KIND.plan(
-        View(made, {s.key: s for s in steps}, {s.key: o for s, o in zip(steps, outcomes, strict=True)}, 0, T0)
+        View(lambda: made, {s.key: s for s in steps}, {s.key: o for s, o in zip(steps, outcomes, strict=True)}, 0, T0)
     )
 
 
@@ -166,7 +166,7 @@ def settled(made: RunSpec, payloads: Payloads) -> RunState:
             payload=payload,
         )
         state = fold(state, done)
-    (end,) = KIND.plan(view_of(made, state, T0))
+    (end,) = KIND.plan(view_of(lambda: made, state, T0))
     assert isinstance(end, End)
     return fold(state, ev.RunEnded(ending=end.ending, reason=end.reason, result=dict(end.result)), at=after(99))
 

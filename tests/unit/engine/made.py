@@ -200,7 +200,7 @@ class Table:
         """Plan and keep the state; one ``Evidence`` stands for every open try of a bound submission."""
         made = plan(
             Input(
-                spec=SPEC,
+                read_spec=lambda: SPEC,
                 state=self.state,
                 kind=self.kind,
                 policies=self.policies,

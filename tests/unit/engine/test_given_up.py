@@ -49,7 +49,7 @@ class OneStep:
 
 def planned(state: RunState, now: datetime, **more: object) -> Plan:
     here = Here(host="h", user="me", compute="slurm", cluster="", launches=9, largest=100)
-    given = Input(spec=SPEC, state=state, kind=OneStep(), policies={"slurm": POLICY}, here=here, now=now)
+    given = Input(read_spec=lambda: SPEC, state=state, kind=OneStep(), policies={"slurm": POLICY}, here=here, now=now)
     for name, value in more.items():
         object.__setattr__(given, name, value)
     return plan(given)
