@@ -268,10 +268,12 @@ def _launch(planner: _Planner) -> None:
 def _closing(planner: _Planner) -> tuple[tuple[tuple[str, str], ...], bool]:
     state, given = planner.state, planner.given
     open_names = {s.name for _, _, s in state.open_tries()}
+    # Nobody has asked accounting about the id of a job that was adopted just now: its rows are the next pass's.
+    adopted = {name for name, was in given.state.submissions.items() if state.submissions[name].status != was.status}
     archive = tuple(
         (name, given.archivable[name])
         for name, submission in state.submissions.items()
-        if name in given.archivable and not submission.archived and name not in open_names
+        if name in given.archivable and not submission.archived and name not in open_names | adopted
     )
     done = state.ended is not None and not state.closed and not open_names
     return archive, done and all(s.archived or s.name in dict(archive) for s in state.submissions.values())

@@ -432,6 +432,16 @@ def test_a_job_found_by_its_name_is_adopted_on_the_cluster_that_it_was_sent_to()
     assert one.plan(unbound={name: Unbound("77", answered=True)}).events == ()
 
 
+def test_a_job_that_is_adopted_when_it_has_ended_already_keeps_its_accounting() -> None:
+    """Its tries ended by their records in the same plan, and it was archived as one that never got a job id."""
+    one, name = unbound_table()
+    ended = {(name, 0): evidence(look(), record=record(submission=name))}
+    made = one.plan(ended, unbound={name: Unbound("77", answered=True)}, archivable={name: "it never got a job id"})
+    assert types(made) == ["try.ended", "submission.bound"]
+    assert (made.archive, made.close) == ((), False)
+    assert one.plan(archivable={name: ""}).archive == ((name, ""),)
+
+
 @pytest.mark.parametrize("seconds", [0, 10, 100_000])
 def test_a_submission_is_never_given_up_while_the_scheduler_is_silent(seconds: float) -> None:
     one, name = unbound_table()
