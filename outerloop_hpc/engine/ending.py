@@ -60,19 +60,12 @@ def _try_row(folder: RunFolder, state: RunState, step: Step, one: Try) -> dict[s
     return {
         "step": step.spec.key,
         "number": one.number,
-        "job": job_of(submission.job_id, one.index, len(submission.elements)),
+        "job": submission.job_of(one.index),
         "outcome": one.outcome or "under way",
         "node": one.node,
         "reason": one.reason,
         "log": log.relative_to(folder.path) if log.exists() else "none",
     }
-
-
-def job_of(job_id: str, index: int, count: int) -> str:
-    """Name one element's job as the scheduler does: ``123`` or ``123_4``; ``-`` before it has an id."""
-    if not job_id:
-        return "-"
-    return job_id if count == 1 else f"{job_id}_{index}"
 
 
 def _accounting_row(folder: RunFolder, name: str) -> dict[str, object]:

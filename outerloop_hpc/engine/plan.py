@@ -46,7 +46,10 @@ class Here:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Everything one plan rests on. Tries without evidence (submitted after the look) are left alone."""
+    """Everything one plan rests on. Tries without evidence (submitted after the look) are left alone.
+
+    ``silent`` says when each compute's accounting was last seen silent.
+    """
 
     read_spec: Callable[[], RunSpec]
     state: RunState
@@ -58,6 +61,7 @@ class Input:
     unbound: Mapping[str, Unbound] = field(default_factory=dict)
     inbox: Sequence[ev.PersonDecided] = ()
     archivable: Mapping[str, str] = field(default_factory=dict)
+    silent: Mapping[str, datetime] = field(default_factory=dict)
 
     @property
     def spec(self) -> RunSpec:

@@ -121,8 +121,15 @@ def _rulings(planner: _Planner) -> Iterator[tuple[Step, Try, Ruling, Evidence]]:
         files = evidence.files
         if submission.status != "bound" and not (files.record or files.claim or files.fault):
             continue
-        policy = given.policies[submission.compute]
-        ruling = rule(evidence, current, submission, now=given.now, host=given.here.host, policy=policy)
+        ruling = rule(
+            evidence,
+            current,
+            submission,
+            now=given.now,
+            host=given.here.host,
+            policy=given.policies[submission.compute],
+            silent=given.silent.get(submission.compute),
+        )
         if ruling.verdict == "wait" and submission.status != "bound" and not files.fault:
             continue
         ruling = _or_given_up(ruling, planner.given_up.get((step.spec.key, current.number)))

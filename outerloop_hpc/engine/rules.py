@@ -81,27 +81,40 @@ _WORD_OUTCOMES: dict[str, TryOutcome] = {
 
 
 def rule(
-    evidence: Evidence, current: Try, submission: Submission, *, now: datetime, host: str, policy: Policy
+    evidence: Evidence,
+    current: Try,
+    submission: Submission,
+    *,
+    now: datetime,
+    host: str,
+    policy: Policy,
+    silent: datetime | None = None,
 ) -> Ruling:
-    """Rule on one try of a bound submission."""
+    """Rule on one try of a bound submission; ``silent`` is when accounting was last seen silent, by any pass."""
     return (
         _by_files(evidence)
         or _by_queue(evidence)
-        or _by_accounting(evidence, submission, _Absence(current, now, host, policy))
+        or _by_accounting(evidence, submission, _Absence(current, now, host, policy, silent))
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Absence:
-    """How long the queue has lacked the job, by one clock."""
+    """How long the queue has lacked the job while accounting answered, by one clock.
+
+    What accounting says in the first seconds after a silence is not whole, so the silence does not count.
+    """
 
     current: Try
     now: datetime
     host: str
     policy: Policy
+    silent: datetime | None = None
 
     def lasted(self, window_s: float) -> bool:
         since = self.current.absent_since
+        if since is not None and self.silent is not None:
+            since = max(since, self.silent)
         if window_s <= 0:
             return True
         if since is None:

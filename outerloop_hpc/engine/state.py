@@ -111,6 +111,12 @@ class Submission(Value):
     cancel_asked: bool = False
     archived: bool = False
 
+    def job_of(self, index: int) -> str:
+        """Name one element's job as the scheduler does: ``123`` or ``123_4``; ``-`` before it has an id."""
+        if not self.job_id:
+            return "-"
+        return self.job_id if len(self.elements) == 1 else f"{self.job_id}_{index}"
+
 
 class Parked(Value):
     """What a person is asked."""

@@ -272,6 +272,7 @@ class Pass:
             unbound=gathered.unbound,
             inbox=gathered.inbox,
             archivable=gathered.archivable,
+            silent=self.silent,
         )
 
     def _serve_lanes(self, carrier: Carrier) -> None:

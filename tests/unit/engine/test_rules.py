@@ -60,11 +60,12 @@ def ruled(
     now: datetime = NOW,
     policy: Policy = POLICY,
     word: str = "",
+    silent: datetime | None = None,
     **more: Any,
 ) -> Ruling:
     since = None if absent_s is None else now - timedelta(seconds=absent_s)
     current = one_try(absent_since=since, absent_host="" if since is None else by, absent_word=word)
-    return rule(seen, current, submission(**more), now=now, host="tick1", policy=policy)
+    return rule(seen, current, submission(**more), now=now, host="tick1", policy=policy, silent=silent)
 
 
 QUEUE = (ABSENT, DOWN, *WORDS)
@@ -277,6 +278,24 @@ def test_a_job_that_nobody_knows_is_left_alone_during_the_grace(age: float | Non
 def test_a_job_that_nobody_knows_for_long_is_a_question_and_never_an_ending() -> None:
     found = ruled(evidence(look()), absent_s=POLICY.grace_s)
     assert (found.rule, found.verdict, found.outcome) == ("nothing.anywhere", "ask", None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "window"),
+    [
+        (look(ABSENT, "COMPLETED"), POLICY.confirm_s),
+        (look(ABSENT, "NODE_FAIL"), POLICY.soft_window_s),
+        (look(), POLICY.grace_s),
+        (look(ABSENT, "RUNNING"), POLICY.grace_s + 60.0 * submission().resources.minutes),
+    ],
+    ids=["firm", "soft", "nowhere", "runaway"],
+)
+def test_what_accounting_says_just_after_a_silence_is_no_longer_absence(seen: Any, window: float) -> None:
+    """Back after an outage it answers at once, and for some seconds without the jobs that ended meanwhile."""
+    long = 3 * window + 100_000
+    assert ruled(evidence(seen), absent_s=long).verdict in {"ended", "ask"}
+    assert ruled(evidence(seen), absent_s=long, silent=NOW - timedelta(seconds=window / 2)).verdict == "wait"
+    assert ruled(evidence(seen), absent_s=long, silent=NOW - timedelta(seconds=window)).verdict in {"ended", "ask"}
 
 
 def test_a_fresh_job_is_not_asked_about_however_old_the_sighting_claims_to_be() -> None:
