@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from outerloop_hpc import fsio
-from outerloop_hpc.engine import archive, runs
+from outerloop_hpc.engine import archive, runs, watch
 from outerloop_hpc.engine.layout import Layout, RunFolder
-from outerloop_hpc.errors import Fault
+from outerloop_hpc.errors import Fault, OuterloopError
 from outerloop_hpc.report.costs import Window
 from outerloop_hpc.report.formulas import footer
 from outerloop_hpc.report.jobs import JobReport, job_reports
 from outerloop_hpc.report.select import Selection, state_words, words
 from outerloop_hpc.report.times import moment
+from outerloop_hpc.report.tries import untold
 
 
 def selection(
@@ -60,12 +61,13 @@ def job_pairs(layout: Layout, wanted: Selection, run: str = "") -> Found:
     pairs: list[tuple[str, JobReport]] = []
     problems: list[str] = []
     for folder in folders:
-        for reports in _of_run(folder, problems):
-            pairs.extend((folder.run_id, job) for job in reports if wanted.keeps(job))
+        pairs.extend((folder.run_id, job) for job in _of_run(layout, folder, problems) if wanted.keeps(job))
     return Found(tuple(pairs), tuple(problems), wanted.window)
 
 
-def _of_run(folder: RunFolder, problems: list[str]) -> Iterator[tuple[JobReport, ...]]:
+def _of_run(layout: Layout, folder: RunFolder, problems: list[str]) -> Iterator[JobReport]:
+    """Every try of a run: from its archived accounting rows where there are any, else from its journal."""
+    told: set[tuple[str, str]] = set()
     for name in fsio.names(folder.path / "accounting"):
         submission = name.removesuffix(".json")
         try:
@@ -73,8 +75,17 @@ def _of_run(folder: RunFolder, problems: list[str]) -> Iterator[tuple[JobReport,
         except Fault as fault:
             problems.append(str(fault))
             continue
-        if found is not None:
-            if found.note:
-                problems.append(f"{folder.run_id}: {submission}: {found.note}")
-            source = str(folder.accounting(submission))
-            yield job_reports(found.rows, submission=submission, compute=found.compute, source=source)
+        if found is None:
+            continue
+        if found.note:
+            problems.append(f"{folder.run_id}: {submission}: {found.note}")
+        source = str(folder.accounting(submission))
+        for job in job_reports(found.rows, submission=submission, compute=found.compute, source=source):
+            told.add((submission, job.job_id))
+            yield job
+    try:
+        state = watch.load(layout, folder.run_id).state
+    except OuterloopError as fault:
+        problems.append(str(fault))
+        return
+    yield from untold(state, told, str(folder.journal))

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from outerloop_hpc.cli.output import Column
 from outerloop_hpc.engine import runs, watch
-from outerloop_hpc.engine.ending import job_of
 from outerloop_hpc.engine.layout import Layout, RunFolder, element_file, parse_run_id
 from outerloop_hpc.engine.records import LOG
 from outerloop_hpc.engine.state import RunState
@@ -89,7 +88,7 @@ def try_rows(folder: RunFolder, state: RunState) -> Iterator[Mapping[str, object
             yield {
                 "step": step.spec.key,
                 "try": one.number,
-                "job_id": job_of(submission.job_id, one.index, len(submission.elements)),
+                "job_id": submission.job_of(one.index),
                 "outcome": one.outcome,
                 "rule": one.rule,
                 "node": one.node,

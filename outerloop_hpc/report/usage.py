@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from outerloop_hpc.report.attempts import Attempt, Row
 from outerloop_hpc.report.nodes import node_names
@@ -82,6 +82,12 @@ def has_started(job: Row) -> bool:
 def is_running(job: Row) -> bool:
     """Whether it holds nodes now, as far as this row knows."""
     return has_started(job) and epoch(job.get("End", "")) is None
+
+
+def not_measured(why: str) -> Usage:
+    """Return the use of an attempt that no accounting row tells of."""
+    nothing = dict.fromkeys(field.name for field in fields(Usage) if field.name != "notes")
+    return Usage(**nothing, notes=(why,))
 
 
 def usage(attempt: Attempt) -> Usage:

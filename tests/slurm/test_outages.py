@@ -134,7 +134,9 @@ def test_without_accounting_everything_works_and_reports_say_not_measured(unacco
     for archive in project.archived(run).values():
         assert (archive["rows"], archive["note"]) == ([], "accounting is switched off here: not measured")
     document = project.json("report", "jobs")
-    assert document["rows"] == []
+    rows = document["rows"]
+    assert sorted(row["outcome"] for row in rows) == ["cancelled", "completed", "completed", "failed"]
+    assert {row[name] for row in rows for name in ("elapsed_s", "cpu_s", "cpu_hours", "gpu_hours")} == {None}
     assert [problem for problem in document["problems"] if "not measured" in problem]
     assert "0.0" not in project.done("report", "runs")
     states = project.cluster.check(["squeue", "-h", "-t", "all", "-o", "%T"]).split()
