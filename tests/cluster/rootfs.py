@@ -13,7 +13,6 @@ from pathlib import Path
 from tests.cluster import cache
 from tests.cluster.cache import BuildFailed
 
-DEFAULT_MIRROR = "http://mirror.example/debian"
 MIRROR_VARIABLE = "OUTERLOOP_TEST_MIRROR"
 _BUILD_LIMIT_S = 1800
 _SLURM = (
@@ -65,12 +64,19 @@ def root(recipe: Recipe, where: Path | None = None) -> Path:
 
 
 def mirror(environ: Mapping[str, str] = os.environ, apt: Path = Path("/etc/apt")) -> str:
-    """Return the Debian mirror that this machine's own apt sources name; Debian's own where they name none."""
+    """Return the Debian mirror that this machine's own apt sources name.
+
+    Raises:
+        BuildFailed: they name none, and the environment does not either.
+    """
     if environ.get(MIRROR_VARIABLE):
         return environ[MIRROR_VARIABLE]
     files = (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*")))
     named = [path for path in files if path.suffix in {".list", ".sources"} and path.is_file()]
-    return first_mirror(path.read_text(encoding="utf-8", errors="replace") for path in named) or DEFAULT_MIRROR
+    found = first_mirror(path.read_text(encoding="utf-8", errors="replace") for path in named)
+    if found is None:
+        raise BuildFailed(f"no Debian mirror in {apt}; set {MIRROR_VARIABLE} to the address of one")
+    return found
 
 
 def first_mirror(sources: Iterable[str]) -> str | None:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.unit
         ("deb [arch=amd64 signed-by=/k.gpg] https://m.example/mirrors/debian/ sid main", "https://m.example/mirrors/debian"),
         ("Types: deb\n# http://old.example/debian\nURIs: http://new.example/debian\nSuites: bookworm", "http://new.example/debian"),
         ("URIs: http://mirror.example/debian-security\nSuites: bookworm-security", None),
-        ("deb http://archive.ubuntu.com/ubuntu noble main", None),
+        ("deb http://other.example/ubuntu noble main", None),
         ("# deb http://mirror.example/debian bookworm main", None),
         ("", None),
     ],
@@ -42,7 +42,8 @@ def test_first_mirror_is_total(text: str) -> None:
 def test_mirror_prefers_the_variable_and_ignores_foreign_files(tmp_path: Path) -> None:
     (tmp_path / "sources.list.d").mkdir()
     (tmp_path / "sources.list.d" / "debian.sources.disabled").write_text("URIs: http://no.example/debian\n")
-    assert rootfs.mirror({}, tmp_path) == rootfs.DEFAULT_MIRROR
+    with pytest.raises(BuildFailed, match="OUTERLOOP_TEST_MIRROR"):
+        rootfs.mirror({}, tmp_path)
     (tmp_path / "sources.list.d" / "debian.sources").write_text("URIs: http://yes.example/debian\n")
     assert rootfs.mirror({}, tmp_path) == "http://yes.example/debian"
     assert rootfs.mirror({rootfs.MIRROR_VARIABLE: "http://mine.example/d"}, tmp_path) == "http://mine.example/d"
