@@ -156,14 +156,6 @@ def remove(path: Path) -> None:
     effects.perform("remove", str(path), lambda: _remove(path))
 
 
-def sweep(folder: Path) -> None:
-    """Remove what killed writers left half-written in a folder that nobody writes to any more."""
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        left = [Path(entry.path) for entry in entries if entry.name.startswith(_TEMP_PREFIX)]
-        for path in left:
-            remove(path)
-
-
 def _remove(path: Path) -> None:
     with writing(path), suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():

@@ -185,9 +185,5 @@ def leave_live_index(layout: Layout, run: LiveRun) -> None:
             effects.perform("remove", str(path), partial(shutil.rmtree, path, ignore_errors=True))
         if submission.compute == "local":
             fsio.remove(layout.local / f"{name}.jsonl")
-        fsio.sweep(run.journal.folder.submission(name))
-    folder = run.journal.folder
-    for left in (folder.path, folder.journal, folder.path / "accounting", folder.inbox):
-        fsio.sweep(left)
     run.journal.save_snapshot(run.state)
     fsio.remove(layout.live / run.run_id)

@@ -381,13 +381,3 @@ def test_a_published_document_can_be_removed_however_it_was_published(tmp_path: 
 
 def test_nonces_differ() -> None:
     assert len({fsio.nonce() for _ in range(100)}) == 100
-
-
-def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
-    fsio.publish(tmp_path / "kept.json", b"1")
-    (tmp_path / ".tmp-0123").write_bytes(b"half")
-    (tmp_path / ".tmp-4567").mkdir()
-    (tmp_path / ".tmp-4567" / "document").write_bytes(b"half")
-    fsio.sweep(tmp_path)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["kept.json"]
-    fsio.sweep(tmp_path / "never was there")
