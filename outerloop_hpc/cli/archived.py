@@ -16,6 +16,7 @@ from outerloop_hpc.report.jobs import JobReport, job_reports
 from outerloop_hpc.report.select import Selection, state_words, words
 from outerloop_hpc.report.times import moment
 from outerloop_hpc.report.tries import untold
+from outerloop_hpc.slurm.jobid import parse_job_id
 
 
 def selection(
@@ -81,7 +82,7 @@ def _of_run(layout: Layout, folder: RunFolder, problems: list[str]) -> Iterator[
             problems.append(f"{folder.run_id}: {submission}: {found.note}")
         source = str(folder.accounting(submission))
         for job in job_reports(found.rows, submission=submission, compute=found.compute, source=source):
-            told.add((submission, job.job_id))
+            told |= {(submission, one) for one in _elements(job.job_id)}
             yield job
     try:
         state = watch.load(layout, folder.run_id).state
@@ -89,3 +90,12 @@ def _of_run(layout: Layout, folder: RunFolder, problems: list[str]) -> Iterator[
         problems.append(str(fault))
         return
     yield from untold(state, told, str(folder.journal))
+
+
+def _elements(job_id: str) -> Iterator[str]:
+    """Ids of the elements that a row stands for: sacct prints what never started of an array as ``13_[0-4]``."""
+    parsed = parse_job_id(job_id)
+    if isinstance(parsed, str) or parsed.tasks is None:
+        yield job_id
+    else:
+        yield from (f"{parsed.base}_{task}" for task in parsed.tasks)
