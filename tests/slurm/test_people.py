@@ -35,11 +35,19 @@ def test_a_cancelled_element_parks_its_run_until_a_person_resumes_it(project: Pr
     assert len(project.bought()) == 2
 
 
+def cancelled(project: Project, job: str) -> int:
+    """How many elements of an array accounting calls cancelled."""
+    states = project.cluster.check(["sacct", "-n", "-P", "-X", "-j", job, "-o", "state,end"]).splitlines()
+    return sum(1 for line in states if line.startswith("CANCELLED") and not line.endswith("Unknown"))
+
+
 def test_an_array_cancelled_by_root_says_so_and_can_be_ended(project: Project) -> None:
     project.make()
     run = project.bench(1, 2)
     project.wait_patients(2)
-    project.cluster.check(["scancel", project.submission(run).job_id])
+    job = project.submission(run).job_id
+    project.cluster.check(["scancel", job])
+    project.wait(lambda: not project.cluster.jobs() and cancelled(project, job) == 2, "both elements to be over")
     (state,) = project.settle(run, phase="parked")
     assert outcomes_of(state) == [["cancelled"], ["cancelled"]]
     assert state.parked is not None
@@ -91,6 +99,6 @@ def test_a_cancelled_pending_job_parks_its_run(project: Project) -> None:
     project.done("runs", "resume", run, "--reason", "there is room again")
     (state,) = project.settle(run)
     assert values_of(state) == {"1": 2.5, "2": 5.0}
-    assert len(project.bought()) == 2
+    project.wait(lambda: len(project.bought()) == 2, "accounting of both arrays")
     (reported, *_) = [row for row in project.rows("report", "jobs") if row["state"] == "CANCELLED"]
     assert (reported["outcome"], reported["elapsed_s"], reported["cpu_hours"]) == ("cancelled", None, None)
