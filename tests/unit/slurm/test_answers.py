@@ -125,10 +125,10 @@ def test_max_array_size(text: str, size: int | None) -> None:
 
 @given(st.text())
 def test_reading_answers_is_total(text: str) -> None:
-    parse_submission(text)
-    parse_max_array_size(text)
-    refused(ended(text, 1))
-    cancelled_or_gone(ended(text, 1))
+    taken, size = parse_submission(text), parse_max_array_size(text)
+    assert taken is None or taken.job_id.isdigit()
+    assert size is None or size >= 0
+    assert {type(judge(ended(text, 1))) for judge in (refused, cancelled_or_gone)} == {bool}
 
 
 def _whole(recorded: Recorded, version: str, name: str) -> list[tuple[str, str, int]]:

@@ -120,10 +120,10 @@ def test_what_cannot_be_read_in_a_tres_list_is_unknown_not_zero(text: str) -> No
 
 @given(st.text(max_size=60))
 def test_the_readers_are_total(text: str) -> None:
-    for read in (seconds, bytes_of, tres):
-        read(text)
-    limit_seconds(text, text)
-    requested_memory(text, nodes=2, cpus=4)
+    assert all(count >= 0 for count in tres(text).values())
+    numbers = (seconds(text), bytes_of(text), requested_memory(text, nodes=2, cpus=4))
+    assert all(number is None or number >= 0 for number in numbers)
+    assert limit_seconds(text, text) is None or text
 
 
 @given(st.integers(0, 10**9))
