@@ -5,58 +5,19 @@ Every scalar is strict: ``parallel = "4"`` in a file is a mistake that is named,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
+from outerloop_hpc.config.ownership import refused_option
+
 #: Names of targets: they become folder, mirror and job names.
 TARGET_NAME: Final = r"^[A-Za-z0-9_.-]{1,64}$"
 
 #: sbatch options with a key of their own in [slurm].
 NAMED_OPTIONS: Final = frozenset({"account", "partition", "qos", "constraint", "clusters"})
-
-#: sbatch options that the tool decides; another value would make it lose its jobs or misread their end.
-OWNED_OPTIONS: Final = frozenset(
-    {
-        "array",
-        "begin",
-        "chdir",
-        "cpus-per-task",
-        "dependency",
-        "error",
-        "exclude",
-        "gid",
-        "help",
-        "hold",
-        "input",
-        "job-name",
-        "kill-on-invalid-dep",
-        "no-kill",
-        "no-requeue",
-        "nodes",
-        "ntasks",
-        "ntasks-per-node",
-        "open-mode",
-        "output",
-        "parsable",
-        "quiet",
-        "requeue",
-        "signal",
-        "test-only",
-        "time",
-        "time-min",
-        "uid",
-        "usage",
-        "verbose",
-        "version",
-        "wait",
-        "wckey",
-        "wrap",
-    }
-)
 
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
@@ -128,7 +89,7 @@ def _free_options(options: object) -> object:
     if not isinstance(options, Mapping):
         raise ValueError("must be a table of sbatch options")  # noqa: TRY004 - pydantic explains ValueError only
     for option, value in options.items():
-        problem = refused_option(str(option))
+        problem = _named_option(str(option)) or refused_option(str(option))
         if problem:
             raise ValueError(problem)
         if not isinstance(value, str | int):
@@ -138,19 +99,10 @@ def _free_options(options: object) -> object:
     return options
 
 
-def refused_option(option: str) -> str | None:
-    """Say why this sbatch option cannot be set by configuration; ``None`` when it can.
-
-    sbatch takes every unambiguous beginning of a long name, so ``job-n`` is ``job-name``.
-    """
-    if not re.fullmatch(r"[a-z][a-z0-9]+(-[a-z0-9]+)*", option):
-        return f"{option!r} is not a long sbatch option; write it as in `mail-user`, without dashes in front"
+def _named_option(option: str) -> str | None:
     for named in sorted(NAMED_OPTIONS):
-        if named.startswith(option):
+        if option and named.startswith(option):
             return f"{option!r} has a key of its own: [slurm] {named.replace('clusters', 'cluster')}"
-    for owned in sorted(OWNED_OPTIONS):
-        if owned.startswith(option):
-            return f"{option!r} cannot be set here: outerloop-hpc decides --{owned} for each job"
     return None
 
 

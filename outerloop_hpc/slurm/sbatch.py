@@ -11,21 +11,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from outerloop_hpc.config.ownership import refused_option
 from outerloop_hpc.errors import ConfigError
 from outerloop_hpc.slurm.port import Resources, SubmissionRefused, Work
 
 Option = str | int | bool
 
-#: Options that carry this tool's promises: a job that is requeued, renamed, detached from its log or never signalled
-#: cannot be followed.
-OWNED = frozenset(
-    {
-        *("array", "begin", "chdir", "clusters", "dependency", "error", "input", "job_name", "no_requeue", "open_mode"),
-        *("output", "parsable", "requeue", "signal", "test_only", "time", "wait", "wrap"),
-    }
-)
-
-_OPTION = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _JOB_ID = re.compile(r"[0-9]{1,20}")
 _NODES = re.compile(r"[A-Za-z0-9_.,\[\]-]{1,255}")
@@ -54,7 +45,8 @@ class SiteOptions:
     cluster: str = ""
 
     def __post_init__(self) -> None:
-        if problem := _first_problem(self.options()):
+        problem = _refused(normalised(self.extra)) or _unprintable(self.options())
+        if problem:
             raise ConfigError(f"[slurm] options: {problem}")
 
     def options(self) -> dict[str, Option]:
@@ -82,8 +74,9 @@ def parameters(work: Work, site: SiteOptions) -> dict[str, Any]:
         SubmissionRefused: the work cannot be expressed; the text says which part of it.
     """
     resources = work.resources
-    asked = site.options() | normalised(resources.options)
-    problem = _first_problem(asked) or _work_problem(work)
+    of_work = normalised(resources.options)
+    asked = site.options() | of_work
+    problem = _refused(of_work) or _unprintable(of_work) or _work_problem(work)
     if problem:
         raise SubmissionRefused(f"{work.name}: not submitted: {problem}")
     extra: dict[str, Option] = {
@@ -98,7 +91,7 @@ def parameters(work: Work, site: SiteOptions) -> dict[str, Any]:
     if work.begin_in_s > 0:
         extra["begin"] = f"now+{work.begin_in_s}"
     if work.exclude_nodes:
-        extra["exclude"] = ",".join(filter(None, (str(asked.get("exclude", "")), *work.exclude_nodes)))
+        extra["exclude"] = ",".join(work.exclude_nodes)
     return {
         "job_name": work.name,
         "time": max(1, resources.minutes),
@@ -140,12 +133,12 @@ def _amounts(resources: Resources, asked: Mapping[str, Option]) -> dict[str, Opt
     return amounts
 
 
-def _first_problem(options: Mapping[str, Option]) -> str | None:
+def _refused(options: Mapping[str, Option]) -> str | None:
+    return next(filter(None, (refused_option(name.replace("_", "-")) for name in options)), None)
+
+
+def _unprintable(options: Mapping[str, Option]) -> str | None:
     for name, value in options.items():
-        if not _OPTION.fullmatch(name):
-            return f"{name!r} is no sbatch option"
-        if name in OWNED:
-            return f"--{name.replace('_', '-')} is set by outerloop-hpc itself; remove it"
         if not str(value).isprintable():
             return f"--{name.replace('_', '-')} has a line break or a control character in its value {value!r}"
     return None

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outerloop_hpc.config.keys import SECTIONS, resolved
+from outerloop_hpc.config.ownership import OWNED_OPTIONS, refused_option
 from outerloop_hpc.config.secret import read_secret
-from outerloop_hpc.config.settings import NAMED_OPTIONS, OWNED_OPTIONS, Settings, State, refused_option
+from outerloop_hpc.config.settings import NAMED_OPTIONS, Settings, State
 from outerloop_hpc.config.sources import BUILT_IN, COMMAND_LINE, Loaded, as_rows, load
 from outerloop_hpc.errors import ConfigError
 
@@ -319,10 +320,23 @@ def test_options_of_several_layers_are_merged_and_an_empty_table_clears(place: P
     assert place.load().settings.slurm.options == {}
 
 
-@pytest.mark.parametrize("option", sorted(OWNED_OPTIONS | NAMED_OPTIONS))
+@pytest.mark.parametrize("option", sorted(OWNED_OPTIONS))
 def test_owned_options_are_refused_also_when_abbreviated(option: str) -> None:
     assert refused_option(option)
     assert refused_option(option[:-1])
+
+
+@pytest.mark.parametrize("option", sorted(OWNED_OPTIONS | NAMED_OPTIONS))
+def test_options_of_the_site_are_neither_owned_nor_named_by_a_key(place: Place, option: str) -> None:
+    for spelled in (option, option[:-1]):
+        place.write(f'[slurm.options]\n{spelled} = "x"\n')
+        with pytest.raises(ConfigError, match=f"'{spelled}'"):
+            place.load()
+
+
+@pytest.mark.parametrize("option", sorted(NAMED_OPTIONS - OWNED_OPTIONS))
+def test_a_step_may_have_a_partition_of_its_own(option: str) -> None:
+    assert refused_option(option) is None
 
 
 @pytest.mark.parametrize(
