@@ -1,4 +1,4 @@
-"""Run one external command: argv list, time limit, captured and decoded output, scrubbed environment."""
+"""Run one external command: argv list, time limit, captured and decoded output."""
 
 from __future__ import annotations
 
@@ -14,19 +14,6 @@ from typing import Protocol
 
 from outerloop_hpc import effects
 
-#: Variables of an outer job or of a user's habits that would change what a Slurm client does.
-SCHEDULER_PREFIXES = (
-    "SLURM_",
-    "SLURMD_",
-    "SBATCH_",
-    "SRUN_",
-    "SQUEUE_",
-    "SACCT_",
-    "SCANCEL_",
-    "PMI_",
-    "PMIX_",
-    "SUBMITIT_",
-)
 _KILL_GRACE_S = 2.0
 
 
@@ -82,11 +69,6 @@ class Runner(Protocol):
     ) -> Finished:
         """Run ``argv`` for at most ``timeout`` seconds; never raises for how the command ends."""
         ...
-
-
-def scrubbed(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environ`` without what an outer Slurm job or a user's SQUEUE_FORMAT would smuggle in."""
-    return {k: v for k, v in environ.items() if not k.startswith(SCHEDULER_PREFIXES)}
 
 
 def run_command(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from outerloop_hpc.cli.session import Session, talk
+from outerloop_hpc.cli.session import Session
 from outerloop_hpc.cli.terminal import Progress, terminal
+from outerloop_hpc.cli.trouble import tell_faults, tell_problems
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.engine import watch
 from outerloop_hpc.engine.state import RunState
@@ -35,10 +36,8 @@ def follow(here: Session, run_ids: Sequence[str], *, wait_s: float) -> Exit:
                 break
             clock.sleep(min(pause, max(until - clock.steady(), 0.0)))
             pause = min(pause * 1.5, _POLL_S[here.engine.default])
-    for run, fault in result.faults:
-        talk(f"fault: {run}: {fault}")
-    for problem in dict.fromkeys(result.problems):
-        talk(f"problem: {problem}")
+    tell_faults(result)
+    tell_problems(result)
     return Exit.PARTLY_FAILED if result.faults else _status(states)
 
 

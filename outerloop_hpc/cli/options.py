@@ -96,18 +96,26 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Call
 
 def lists(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that takes ``out: Out`` the options of sacct's manners instead of that parameter."""
+    return bundled(command, "out", Out, _MANNERS)
+
+
+def bundled(
+    command: Callable[..., None], parameter: str, bundle: Callable[..., Any], options: Mapping[str, Any]
+) -> Callable[..., None]:
+    """Give a command options, name to (annotation, default), that reach it as one parameter made by ``bundle``."""
     hints = get_type_hints(command, include_extras=True)
-    own = [p.replace(annotation=hints[n]) for n, p in inspect.signature(command).parameters.items() if n != "out"]
+    signature = inspect.signature(command)
+    own = [p.replace(annotation=hints[n]) for n, p in signature.parameters.items() if n != parameter]
     keyword = inspect.Parameter.KEYWORD_ONLY
     added = [
         inspect.Parameter(name, keyword, default=default, annotation=annotation)
-        for name, (annotation, default) in _MANNERS.items()
+        for name, (annotation, default) in options.items()
     ]
 
     @functools.wraps(command)
-    def wrapper(*args: Any, **options: Any) -> None:
-        out = Out(**{name: options.pop(name) for name in _MANNERS})
-        command(*args, out=out, **options)
+    def wrapper(*args: Any, **given: Any) -> None:
+        made = bundle(**{name: given.pop(name) for name in options})
+        command(*args, **{parameter: made}, **given)
 
     wrapper.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in (*own, *added)}

@@ -9,10 +9,8 @@ import typer
 
 from outerloop_hpc.cli.options import DryRun, Out, Run, Wait, command, lists
 from outerloop_hpc.cli.session import Session, session, talk
+from outerloop_hpc.cli.trouble import tell_faults, tell_problems
 from outerloop_hpc.errors import Exit
-
-#: When squeue prints rubbish, each of thousands of lines is a problem; people read the first ones.
-_MOST_PROBLEMS = 20
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print faults only; for cron and timers.")]
 
@@ -112,13 +110,9 @@ def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool,
 
 def say_how_it_went(result: PassResult, *, quiet: bool = False) -> Exit:
     """Tell the person what needs attention and return the exit status; ``quiet`` keeps passing trouble to itself."""
-    for run, fault in result.faults:
-        talk(f"fault: {run}: {fault}")
-    problems = [] if quiet else list(dict.fromkeys(result.problems))
-    for problem in problems[:_MOST_PROBLEMS]:
-        talk(f"problem: {problem}")
-    if len(problems) > _MOST_PROBLEMS:
-        talk(f"and {len(problems) - _MOST_PROBLEMS} more problems; --json lists all of them")
+    tell_faults(result)
+    if not quiet:
+        tell_problems(result)
     if result.held and not quiet:
         talk(f"no launches: {result.held}")
     if result.faults or result.refused:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outerloop_hpc.cli.options import Out, Since, Until, command, lists
+from outerloop_hpc.cli.options import Out, Since, Until, bundled, command, lists
 from outerloop_hpc.cli.session import session
 
 if TYPE_CHECKING:
@@ -16,28 +16,29 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="What ran, what it cost, what died and why.", no_args_is_help=True, rich_markup_mode=None)
 
-Users = Annotated[str, typer.Option("-u", "--user", help="Only these users: a,b.")]
-Accounts = Annotated[str, typer.Option("-A", "--accounts", help="Only these accounts: a,b.")]
-Clusters = Annotated[str, typer.Option("-M", "--clusters", help="Only these clusters: a,b.")]
 States = Annotated[str, typer.Option("-s", "--state", help="Only these Slurm states: FAILED,TIMEOUT.")]
-OfRun = Annotated[str, typer.Option("--run", help="Only this run.")]
 By = Annotated[str, typer.Option("--by", help="Group by: month,account,partition,qos,user,cluster,compute,outcome.")]
+
+
+_FILTERS: Mapping[str, Any] = {
+    "run": (Annotated[str, typer.Option("--run", help="Only this run.")], ""),
+    "since": (Since, ""),
+    "until": (Until, ""),
+    "users": (Annotated[str, typer.Option("-u", "--user", help="Only these users: a,b.")], ""),
+    "accounts": (Annotated[str, typer.Option("-A", "--accounts", help="Only these accounts: a,b.")], ""),
+    "clusters": (Annotated[str, typer.Option("-M", "--clusters", help="Only these clusters: a,b.")], ""),
+}
+
+
+def _filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes ``only: dict[str, str]`` the options that choose rows instead of that parameter."""
+    return bundled(command, "only", dict, _FILTERS)
 
 
 @command(app, "jobs")
 @lists
-def jobs(  # noqa: PLR0913 - one parameter per option
-    context: typer.Context,
-    *,
-    out: Out,
-    run: OfRun = "",
-    since: Since = "",
-    until: Until = "",
-    users: Users = "",
-    accounts: Accounts = "",
-    clusters: Clusters = "",
-    states: States = "",
-) -> None:
+@_filters
+def jobs(context: typer.Context, *, out: Out, only: dict[str, str], states: States = "") -> None:
     """One row per try of every run: Slurm's state, elapsed, CPU and memory efficiency, node, cost.
 
     Example: outerloop-hpc report jobs -S now-7days -s FAILED,TIMEOUT
@@ -47,26 +48,16 @@ def jobs(  # noqa: PLR0913 - one parameter per option
 
     shown = _columns(rows.JOB_COLUMNS, rows.JOB_SHOWN)
     out.offer(shown)
-    here = session(context)
-    wanted = selection(since=since, until=until, users=users, accounts=accounts, clusters=clusters, states=states)
-    found = job_pairs(here.layout, wanted, run)
+    here, run = session(context), only.pop("run")
+    found = job_pairs(here.layout, selection(**only, states=states), run)
     made = [rows.job_row(job, run_id) for run_id, job in found.pairs]
     out.show(here, "report jobs", shown, made, footer=found.footer(out.columns or rows.JOB_SHOWN), meta=found.meta())
 
 
 @command(app, "runs")
 @lists
-def runs(
-    context: typer.Context,
-    *,
-    out: Out,
-    run: OfRun = "",
-    since: Since = "",
-    until: Until = "",
-    users: Users = "",
-    accounts: Accounts = "",
-    clusters: Clusters = "",
-) -> None:
+@_filters
+def runs(context: typer.Context, *, out: Out, only: dict[str, str]) -> None:
     """One row per run: tries by outcome, elapsed, CPU and GPU hours, efficiency.
 
     Example: outerloop-hpc report runs -S now-30days --json
@@ -77,9 +68,8 @@ def runs(
 
     shown = _columns(rows.RUN_COLUMNS, rows.RUN_SHOWN)
     out.offer(shown)
-    here = session(context)
-    wanted = selection(since=since, until=until, users=users, accounts=accounts, clusters=clusters)
-    found = job_pairs(here.layout, wanted, run)
+    here, run = session(context), only.pop("run")
+    found = job_pairs(here.layout, selection(**only), run)
     made = [rows.run_row(one) for one in run_reports(found.pairs)]
     out.show(here, "report runs", shown, made, footer=found.footer(out.columns or rows.RUN_SHOWN), meta=found.meta())
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from outerloop_hpc import fsio
+from outerloop_hpc import __version__, fsio
 from outerloop_hpc.documents import decode, load
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.layout import RunFolder
@@ -119,7 +119,8 @@ class Journal:
         except Fault as fault:
             _log.warning("%s; folding the journal from its beginning", fault)
             return RunState(run=self.folder.run_id)
-        return state if state.run == self.folder.run_id else RunState(run=self.folder.run_id)
+        ours = (state.run, state.folded_by) == (self.folder.run_id, __version__)
+        return state if ours else RunState(run=self.folder.run_id)
 
     def _last(self) -> int:
         """The number of the newest transaction; one folder listing."""

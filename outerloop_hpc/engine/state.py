@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
+from outerloop_hpc import __version__
 from outerloop_hpc.documents import Document, Value
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.spec import ResourceAsk, StepSpec
@@ -137,11 +138,15 @@ class Ended(Value):
 
 
 class RunState(Document):
-    """``snapshot.json``: the fold up to ``seq``. Values inside are replaced, never changed in place."""
+    """``snapshot.json``: the fold up to ``seq``. Values inside are replaced, never changed in place.
+
+    ``folded_by`` is the version that folded it; another one may fold otherwise and begins anew.
+    """
 
     name: ClassVar[str] = "snapshot"
 
     run: str
+    folded_by: str = __version__
     seq: int = 0
     started_at: AwareDatetime | None = None
     changed_at: AwareDatetime | None = None

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from outerloop_hpc.process import scrubbed
+#: Variables of an outer job or of a user's habits that would change what a Slurm client does.
+_PREFIXES = (
+    "SLURM_",
+    "SLURMD_",
+    "SBATCH_",
+    "SRUN_",
+    "SQUEUE_",
+    "SACCT_",
+    "SCANCEL_",
+    "PMI_",
+    "PMIX_",
+    "SUBMITIT_",
+)
 
 #: Not options but where the cluster is and who we are there; without them some sites' clients reach nothing.
-KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
+_KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
 
 #: What a distributed launcher around us would smuggle into a job (the list of submitit's ``clean_env``).
 _LAUNCHER = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
@@ -15,8 +27,9 @@ _LAUNCHER = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "
 
 def submission_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return what sbatch gets, and with it the job: a submission from inside a job must not inherit that job."""
-    kept = {name: environ[name] for name in KEPT if name in environ}
-    return {name: value for name, value in scrubbed(environ).items() if name not in _LAUNCHER} | kept
+    smuggled = (name for name in environ if name.startswith(_PREFIXES) and name not in _KEPT)
+    dropped = {*smuggled, *_LAUNCHER}
+    return {name: value for name, value in environ.items() if name not in dropped}
 
 
 def query_environment(environ: Mapping[str, str]) -> dict[str, str]:

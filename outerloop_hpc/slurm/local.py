@@ -18,8 +18,8 @@ from typing import Any
 
 from outerloop_hpc import effects, fsio
 from outerloop_hpc.errors import TryLater
-from outerloop_hpc.process import scrubbed
 from outerloop_hpc.slurm import localjobs
+from outerloop_hpc.slurm.environment import submission_environment
 from outerloop_hpc.slurm.port import (
     AccountingRow,
     Answer,
@@ -42,7 +42,7 @@ class LocalCompute:
     def __init__(self, root: Path, *, parallel: int = 0, environ: Mapping[str, str] | None = None) -> None:
         self.root = root
         self.parallel = parallel or os.cpu_count() or 1
-        self.environ = scrubbed(os.environ if environ is None else environ)
+        self.environ = submission_environment(os.environ if environ is None else environ)
         self.user = getpass.getuser()
 
     def submit(self, work: Work) -> Bound:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from outerloop_hpc.process import Finished, run_command, scrubbed
+from outerloop_hpc.process import Finished, run_command
 
 pytestmark = pytest.mark.unit
 
@@ -124,17 +124,6 @@ def test_the_time_limit_ends_the_whole_group(tmp_path: Path, child: str) -> None
 def test_what_was_said_before_the_time_limit_is_kept(tmp_path: Path) -> None:
     found = cut_off('echo half; : >"$1"; exec sleep 1000', tmp_path / "said")
     assert (found.timed_out, found.stdout) == (True, "half\n")
-
-
-def test_what_an_outer_job_or_a_habit_would_smuggle_in_is_scrubbed() -> None:
-    kept = {"PATH": "/bin", "HOME": "/h", "MYSLURM_X": "1", "SLURM": "word"}
-    out = dict.fromkeys(
-        ("SLURM_MEM_PER_NODE", "SBATCH_ACCOUNT", "SRUN_DEBUG", "SQUEUE_FORMAT", "SACCT_FORMAT", "SUBMITIT_X", "PMI_FD"),
-        "1",
-    )
-    given = {**kept, **out}
-    assert scrubbed(given) == kept
-    assert given == {**kept, **out}
 
 
 def test_a_complaint_is_one_line_with_the_end_of_what_was_said() -> None:

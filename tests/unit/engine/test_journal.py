@@ -106,8 +106,9 @@ def test_any_snapshot_leads_to_the_same_state(told: tuple[Journal, list[RunState
         b"\xff",
         b'{"schema":"snapshot/99","run":"x"}',
         b'{"schema":"snapshot/1","run":"other","seq":9}',
+        b'{"schema":"snapshot/1","run":"%s","seq":1,"folded_by":"0.0.1"}' % RUN.encode(),
     ],
-    ids=["empty", "torn", "null", "not UTF-8", "newer", "of another run"],
+    ids=["empty", "torn", "null", "not UTF-8", "newer", "of another run", "folded by another version"],
 )
 def test_a_snapshot_that_is_no_use_costs_time_only(told: tuple[Journal, list[RunState]], data: bytes) -> None:
     one, states = told

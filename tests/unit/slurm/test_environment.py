@@ -15,6 +15,8 @@ pytestmark = pytest.mark.unit
         "SBATCH_PARTITION",
         "SRUN_DEBUG",
         "SQUEUE_FORMAT",
+        "SACCT_FORMAT",
+        "PMI_FD",
         "SUBMITIT_FOLDER",
         "RANK",
     ],
@@ -23,8 +25,10 @@ def test_an_outer_job_does_not_reach_the_job_it_submits(name: str) -> None:
     assert name not in submission_environment({name: "1", "PATH": "/bin"})
 
 
-@pytest.mark.parametrize("name", ["SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "PATH", "HOME", "LANG"])
-def test_the_way_to_the_cluster_is_kept(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["MYSLURM_X", "SLURM", "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "PATH", "HOME", "LANG"]
+)
+def test_the_way_to_the_cluster_and_what_only_looks_like_a_jobs_is_kept(name: str) -> None:
     assert submission_environment({name: "x"}) == {name: "x"}
 
 
