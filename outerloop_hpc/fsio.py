@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 def nonce() -> str:
     """Return 16 random hex digits; tells our own document from another's after a lost reply."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 def umask() -> int:
@@ -223,13 +222,13 @@ def _read_once(path: Path) -> bytes:
         return (path / _INNER).read_bytes()
 
 
-def names(folder: Path) -> list[str]:
+def names(folder: Path | str) -> list[str]:
     """List a folder's published entries, sorted, without half-written temp files; no folder is an empty list."""
     try:
-        with os.scandir(folder) as entries:
-            return sorted([entry.name for entry in entries if not entry.name.startswith(_TEMP_PREFIX)])
+        found = os.listdir(folder)  # noqa: PTH208 - a pass lists thousands of folders
     except (FileNotFoundError, NotADirectoryError):
         return []
+    return sorted([name for name in found if not name.startswith(_TEMP_PREFIX)])
 
 
 @dataclass(frozen=True, slots=True)

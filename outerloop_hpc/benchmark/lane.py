@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import logging
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -144,7 +143,7 @@ class BenchmarkLane:
         )
         now = self.clock.now()
         return RunSpec(
-            run=new_run_id(KIND, seen.target, now, secrets.token_hex(4)),
+            run=new_run_id(KIND, seen.target, now, fsio.nonce()[:8]),
             kind=KIND,
             target=seen.target,
             commit=seen.commit,

@@ -124,7 +124,9 @@ class Journal:
 
     def _last(self) -> int:
         """The number of the newest transaction; one folder listing."""
-        return max((int(name[:8]) for name in fsio.names(self.folder.journal) if _TRANSACTION.match(name)), default=0)
+        # The names are sorted and of one length, so that the last one is the newest.
+        last = next(filter(_TRANSACTION.match, reversed(fsio.names(self.folder.journal))), "0")
+        return int(last[:8])
 
     def _after(self, seq: int) -> Iterator[ev.Transaction]:
         last = self._last()

@@ -50,24 +50,24 @@ def matches(row: QueueRow | AccountingRow, ref: JobRef, slack_s: int = SLACK_S) 
 
 
 def _differences(row: QueueRow | AccountingRow, ref: JobRef, slack_s: int) -> Iterator[str]:
-    job = f"job {row.job_id}"
     if ref.job_id is not None and row.job_id != ref.job_id:
-        yield f"{job} is not job {ref.job_id}"
+        yield f"job {row.job_id} is not job {ref.job_id}"
     if row.user and row.user != ref.user:
-        yield f"{job} belongs to {row.user}, not to {ref.user}"
+        yield f"job {row.job_id} belongs to {row.user}, not to {ref.user}"
     nameless = False
     if isinstance(row, AccountingRow):
         if row.step:
-            yield f"step {row.step} of {job} is judged by its job"
+            yield f"step {row.step} of job {row.job_id} is judged by its job"
         if ref.cluster and row.cluster and row.cluster != ref.cluster:
-            yield f"{job} is on cluster {row.cluster}, not on {ref.cluster}"
+            yield f"job {row.job_id} is on cluster {row.cluster}, not on {ref.cluster}"
         # Without an id and a time of ours a nameless row could be anybody's.
         nameless = row.name == _NAMELESS and ref.job_id is not None and row.submit is not None
     if row.name != ref.name and not nameless:
-        yield f"{job} is named {row.name!r}, not {ref.name!r}: the id was reused"
-    ours = int(ref.submitted_at.timestamp())
-    if row.submit is not None and row.submit < ours - slack_s:
-        yield f"{job} was submitted {ours - row.submit} s before ours: the id was reused"
+        yield f"job {row.job_id} is named {row.name!r}, not {ref.name!r}: the id was reused"
+    if row.submit is not None:
+        early_s = int(ref.submitted_at.timestamp()) - row.submit
+        if early_s > slack_s:
+            yield f"job {row.job_id} was submitted {early_s} s before ours: the id was reused"
 
 
 def attempts(rows: Sequence[AccountingRow], ref: JobRef, slack_s: int = SLACK_S) -> tuple[Attempt, ...]:
