@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from outerloop_hpc.benchmark.history import measured, path_of, point_of
@@ -29,13 +29,13 @@ class BenchmarkKind:
             seeds = f"{len(work.seeds)} seed{'s' if len(work.seeds) > 1 else ''}"
             why = f"measure {work.benchmark} at {view.spec.commit[:12]} with {seeds}"
             return (Submit(_steps(view.spec, work), why),)
+        cancelled = [outcome for outcome in view.outcomes.values() if outcome.word == "cancelled by a person"]
+        if cancelled:
+            return (_ask(view.spec.run, cancelled),)
+        if view.under_way:
+            return ()
         # All steps were wanted at once, in the order of the seeds.
         outcomes = {step.parameters["seed"]: view.outcomes[key] for key, step in view.steps.items()}
-        cancelled = [seed for seed, outcome in outcomes.items() if outcome.word == "cancelled by a person"]
-        if cancelled:
-            return (_ask(view.spec.run, cancelled, outcomes[cancelled[0]]),)
-        if any(outcome.word is None for outcome in outcomes.values()):
-            return ()
         return (_conclude(work_of(view.spec), outcomes),)
 
     def report(self, spec: RunSpec, state: RunState) -> str:
@@ -73,12 +73,12 @@ def _steps(spec: RunSpec, work: BenchmarkWork) -> tuple[StepSpec, ...]:
     )
 
 
-def _ask(run: str, cancelled: list[int], outcome: Outcome) -> Ask:
+def _ask(run: str, cancelled: Sequence[Outcome]) -> Ask:
     which = "the measurement" if len(cancelled) == 1 else f"{len(cancelled)} measurements"
     return Ask(
         question=f"somebody cancelled {which}: `outerloop-hpc runs resume {run}` to measure again, "
         f"or `outerloop-hpc runs end {run}`",
-        reason=outcome.reason,
+        reason=cancelled[0].reason,
     )
 
 
@@ -88,7 +88,7 @@ def _conclude(work: BenchmarkWork, outcomes: Mapping[int, Outcome]) -> End:
     for seed, outcome in outcomes.items():
         value = measured(outcome.record_outcome, outcome.payload)
         if value is None:
-            failed[str(seed)] = outcome.reason or str(outcome.word)
+            failed[str(seed)] = outcome.reason or outcome.word
         else:
             values[str(seed)] = value
     result: dict[str, Any] = {"values": values, "failed": failed}

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from outerloop_hpc import __version__
+from outerloop_hpc import __version__, collector
 from outerloop_hpc.cli import bench, image, passes, report, runs, setup
 from outerloop_hpc.cli.session import Session, talk
 from outerloop_hpc.errors import Exit, OuterloopError
@@ -63,6 +63,7 @@ def globally(
 
 def main() -> None:
     """Run the command line and leave with the exit status of DESIGN §10."""
+    collector.seldom()
     signal.signal(signal.SIGINT, _interrupted)
     try:
         app()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from datetime import datetime
 from typing import ClassVar
@@ -41,10 +42,13 @@ def waiting(folder: RunFolder) -> list[PersonDecided]:
     Raises:
         Fault: one cannot be read; the text names the file.
     """
+    inbox = folder.inbox
+    if not os.path.exists(inbox):  # noqa: PTH110 - most runs have none, and a pass asks thousands
+        return []
     found = []
-    for name in fsio.names(folder.inbox):
+    for name in fsio.names(inbox):
         with suppress(FileNotFoundError):
-            decision: Decision = load(Decision, folder.inbox / name)
+            decision: Decision = load(Decision, inbox / name)
             found.append(PersonDecided(file=name, action=decision.action, who=decision.who, reason=decision.reason))
     return found
 

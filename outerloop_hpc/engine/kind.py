@@ -17,16 +17,16 @@ from outerloop_hpc.engine.state import RunState, StepWord
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one step, without any Slurm word.
+    """What became of one settled step, without any Slurm word.
 
     Attributes:
-        word: ``None`` while it is under way; else one of the closed set.
+        word: one of the closed set.
         record_outcome: the record's own outcome (``completed``, ``failed``, ``refused``) when the word is ``record``.
         payload: the record's content for the kind.
         reason: why, for people.
     """
 
-    word: StepWord | None
+    word: StepWord
     record_outcome: str = ""
     payload: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
@@ -38,6 +38,7 @@ class View:
     """All that a kind's plan may look at.
 
     Attributes:
+        outcomes: by step key, of the steps that are settled; the others are under way or will be tried again.
         read_spec: gives the specification; ``spec`` asks it. A run that only has to wait needs none, so look at the
             outcomes first: a pass over thousands of quiet runs then reads thousands of files less.
         resumed: how often a person told the run to go on.
@@ -53,6 +54,11 @@ class View:
     def spec(self) -> RunSpec:
         """The specification; never changes."""
         return self.read_spec()
+
+    @property
+    def under_way(self) -> bool:
+        """Whether any step is not settled."""
+        return len(self.outcomes) < len(self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +122,8 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
     """Build the kind's view of a run from the fold."""
     outcomes: dict[str, Outcome] = {}
     for key, step in state.steps.items():
-        last = step.last
-        outcomes[key] = Outcome(
-            word=step.settled(),
-            record_outcome=last.record_outcome if last else "",
-            payload=step.payload,
-            reason=last.reason if last else "",
-            node=last.node if last else "",
-        )
+        word, last = step.settled(), step.last
+        if word is not None and last is not None:
+            outcomes[key] = Outcome(word, last.record_outcome, step.payload, last.reason, last.node)
     resumed = sum(1 for decided in state.person if decided.action == "resume")
     return View(read_spec, {key: step.spec for key, step in state.steps.items()}, outcomes, resumed, now)

@@ -5,17 +5,15 @@ Reconciling is always possible: PAUSE, HOLD, a full disk or a broken contract st
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from outerloop_hpc import fsio
+from outerloop_hpc import collector, fsio
 from outerloop_hpc.engine import reconcile, runs, silence, watch
 from outerloop_hpc.engine.carry import Carrier, Hands, leave_live_index
 from outerloop_hpc.engine.evidence import Index, ref_of
@@ -126,7 +124,7 @@ class Pass:
             FilesystemUnfit: nothing is exclusive there.
         """
         self._require_fit()
-        with _without_collector():
+        with collector.off():
             return self._run()
 
     def _run(self) -> PassResult:
@@ -340,18 +338,6 @@ class Pass:
                 compute.cancel(list(refs.values()))
             except TryLater as later:
                 self.result.problems.append(f"{name}: {later}")
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """What a pass loads stays until its end: collecting garbage would walk over all of it again and again."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _may_submit(state: RunState) -> bool:

@@ -6,7 +6,7 @@ year, ended, of somebody else. Believing that row would end a job that has just 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from outerloop_hpc.slurm.port import AccountingRow, JobRef, QueueRow
@@ -45,29 +45,27 @@ def matches(row: QueueRow | AccountingRow, ref: JobRef, slack_s: int = SLACK_S) 
     Returns:
         True, or a false value with the reason.
     """
-    reason = next(_differences(row, ref, slack_s), None)
+    reason = _difference(row, ref, slack_s)
     return True if reason is None else Mismatch(reason)
 
 
-def _differences(row: QueueRow | AccountingRow, ref: JobRef, slack_s: int) -> Iterator[str]:
+def _difference(row: QueueRow | AccountingRow, ref: JobRef, slack_s: int) -> str | None:
     if ref.job_id is not None and row.job_id != ref.job_id:
-        yield f"job {row.job_id} is not job {ref.job_id}"
+        return f"job {row.job_id} is not job {ref.job_id}"
     if row.user and row.user != ref.user:
-        yield f"job {row.job_id} belongs to {row.user}, not to {ref.user}"
+        return f"job {row.job_id} belongs to {row.user}, not to {ref.user}"
     nameless = False
     if isinstance(row, AccountingRow):
         if row.step:
-            yield f"step {row.step} of job {row.job_id} is judged by its job"
+            return f"step {row.step} of job {row.job_id} is judged by its job"
         if ref.cluster and row.cluster and row.cluster != ref.cluster:
-            yield f"job {row.job_id} is on cluster {row.cluster}, not on {ref.cluster}"
+            return f"job {row.job_id} is on cluster {row.cluster}, not on {ref.cluster}"
         # Without an id and a time of ours a nameless row could be anybody's.
         nameless = row.name == _NAMELESS and ref.job_id is not None and row.submit is not None
     if row.name != ref.name and not nameless:
-        yield f"job {row.job_id} is named {row.name!r}, not {ref.name!r}: the id was reused"
-    if row.submit is not None:
-        early_s = int(ref.submitted_at.timestamp()) - row.submit
-        if early_s > slack_s:
-            yield f"job {row.job_id} was submitted {early_s} s before ours: the id was reused"
+        return f"job {row.job_id} is named {row.name!r}, not {ref.name!r}: the id was reused"
+    early_s = 0 if row.submit is None else int(ref.submitted_at.timestamp()) - row.submit
+    return f"job {row.job_id} was submitted {early_s} s before ours: the id was reused" if early_s > slack_s else None
 
 
 def attempts(rows: Sequence[AccountingRow], ref: JobRef, slack_s: int = SLACK_S) -> tuple[Attempt, ...]:

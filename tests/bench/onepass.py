@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+from outerloop_hpc import collector
 from outerloop_hpc.engine.tick import Pass
 from tests.bench.queue import MemoryCompute
 from tests.bench.statefolder import engine
@@ -20,7 +21,8 @@ def peak_mib() -> float:
 
 
 def main(root: str) -> None:
-    """Make the pass."""
+    """Make the pass, with the collector as the command line has it."""
+    collector.seldom()
     result = Pass(engine(Path(root), MemoryCompute()), launch=False).run()
     alive = sum(1 for _, line in result.lines if line.verdict == "alive")
     said = {"live": result.live, "alive": alive, "faults": len(result.faults), "peak_mib": peak_mib()}

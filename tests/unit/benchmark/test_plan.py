@@ -50,16 +50,15 @@ def steps_of(made: RunSpec) -> Submit:
     return submit
 
 
-def outcome(word: StepWord | None, record_outcome: str = "", reason: str = "", **payload: Any) -> Outcome:
+def outcome(word: StepWord, record_outcome: str = "", reason: str = "", **payload: Any) -> Outcome:
     return Outcome(word, record_outcome, payload, reason)
 
 
-def decide(*outcomes: Outcome, made: RunSpec | None = None) -> tuple[Decision, ...]:
+def decide(*outcomes: Outcome | None, made: RunSpec | None = None) -> tuple[Decision, ...]:
     made = made or spec()
     steps = steps_of(made).steps
-    return KIND.plan(
-        View(lambda: made, {s.key: s for s in steps}, {s.key: o for s, o in zip(steps, outcomes, strict=True)}, 0, T0)
-    )
+    settled = {s.key: o for s, o in zip(steps, outcomes, strict=True) if o is not None}
+    return KIND.plan(View(lambda: made, {s.key: s for s in steps}, settled, 0, T0))
 
 
 def ended(*outcomes: Outcome) -> End:
@@ -72,7 +71,7 @@ def value(number: float) -> Outcome:
     return outcome("record", "completed", value=number)
 
 
-PENDING = outcome(None)
+PENDING = None
 
 
 def test_every_seed_is_one_step_and_all_are_wanted_at_once() -> None:

@@ -48,9 +48,9 @@ def table(*steps: Any, then: Any = lambda _view: (), **more: Any) -> Table:
 
 def ends(view: View) -> tuple[Decision, ...]:
     """End as soon as every step has its last word."""
-    if any(outcome.word is None for outcome in view.outcomes.values()):
+    if view.under_way:
         return ()
-    return (End("measured", "all settled", {"words": sorted(str(o.word) for o in view.outcomes.values())}),)
+    return (End("measured", "all settled", {"words": sorted(o.word for o in view.outcomes.values())}),)
 
 
 def lose(one: Table, seen: Any = GONE) -> None:
