@@ -16,7 +16,7 @@ from outerloop_hpc.documents import decode, load
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.layout import RunFolder
 from outerloop_hpc.engine.spec import RunSpec
-from outerloop_hpc.engine.state import RunState, apply
+from outerloop_hpc.engine.state import RunState, Snapshot, apply
 from outerloop_hpc.errors import Fault, OuterloopError
 
 _log = logging.getLogger(__name__)
@@ -109,18 +109,18 @@ class Journal:
     def save_snapshot(self, state: RunState) -> None:
         """Cache the fold. Losing it costs time only, so a full disk is not an error here."""
         with suppress(OuterloopError, OSError):
-            fsio.replace(self.folder.snapshot, state.encoded())
+            fsio.replace(self.folder.snapshot, Snapshot(folded_by=__version__, state=state).encoded())
 
     def _snapshot(self) -> RunState:
         try:
-            state: RunState = load(RunState, self.folder.snapshot)
+            found: Snapshot = load(Snapshot, self.folder.snapshot)
         except FileNotFoundError:
             return RunState(run=self.folder.run_id)
         except Fault as fault:
             _log.warning("%s; folding the journal from its beginning", fault)
             return RunState(run=self.folder.run_id)
-        ours = (state.run, state.folded_by) == (self.folder.run_id, __version__)
-        return state if ours else RunState(run=self.folder.run_id)
+        ours = (found.state.run, found.folded_by) == (self.folder.run_id, __version__)
+        return found.state if ours else RunState(run=self.folder.run_id)
 
     def _last(self) -> int:
         """The number of the newest transaction; one folder listing."""

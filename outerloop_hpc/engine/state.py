@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
-from outerloop_hpc import __version__
 from outerloop_hpc.documents import Document, Value
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.spec import ResourceAsk, StepSpec
@@ -137,16 +136,10 @@ class Ended(Value):
     at: AwareDatetime
 
 
-class RunState(Document):
-    """``snapshot.json``: the fold up to ``seq``. Values inside are replaced, never changed in place.
-
-    ``folded_by`` is the version that folded it; another one may fold otherwise and begins anew.
-    """
-
-    name: ClassVar[str] = "snapshot"
+class RunState(Value):
+    """The fold up to ``seq``. Values inside are replaced, never changed in place."""
 
     run: str
-    folded_by: str = __version__
     seq: int = 0
     started_at: AwareDatetime | None = None
     changed_at: AwareDatetime | None = None
@@ -174,6 +167,19 @@ class RunState(Document):
         if self.parked is not None:
             return "parked"
         return "running" if self.started_at is not None else "new"
+
+
+class Snapshot(Document):
+    """``snapshot.json``: a state, and the version that folded it. Another one may fold otherwise, so it begins anew."""
+
+    name: ClassVar[str] = "snapshot"
+
+    folded_by: str
+    state: RunState
+
+    def encoded(self) -> bytes:
+        """Return the file's bytes without what is default: nobody but the version that wrote them believes them."""
+        return self.model_dump_json(by_alias=True, exclude_defaults=True).encode() + b"\n"
 
 
 class _Fold:

@@ -20,7 +20,7 @@ from outerloop_hpc.engine.evidence import Index, ref_of
 from outerloop_hpc.engine.journal import Overtaken
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.lane import Lane, Order, OverBudget, Trouble
-from outerloop_hpc.engine.layout import Layout, parse_run_id
+from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.plan import Here, Input, Line, Plan
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import RunSpec, stamp
@@ -242,7 +242,7 @@ class Pass:
                 self.result.faults.append((run_id, line.reason))
 
     def _kind(self, run: watch.LiveRun) -> Kind:
-        word = parse_run_id(run.run_id).kind
+        word = run.run_id.partition("-")[0]
         kind = self.engine.kinds.get(word)
         if kind is None:
             raise Fault(f"{run.run_id}: this version does not know runs of kind {word!r}")

@@ -15,7 +15,7 @@ from outerloop_hpc.documents import decode
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.kind import Ask, Decision, End, Outcome, Submit, View, view_of
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec
-from outerloop_hpc.engine.state import RunState, StepWord
+from outerloop_hpc.engine.state import RunState, Snapshot, StepWord
 from tests.unit.engine.made import RUN, SPEC, T0, after, fold, intended
 
 pytestmark = pytest.mark.unit
@@ -177,7 +177,7 @@ def test_the_point_is_the_same_whoever_makes_it_and_whenever() -> None:
     (path, data), *others = KIND.documents(made, state).items()
     assert others == []
     assert path == f"results/iris/accuracy/{RUN}.json"
-    again = decode(RunState, state.encoded(), Path("x"))
+    again = decode(Snapshot, Snapshot(folded_by="x", state=state).encoded(), Path("x")).state
     assert KIND.documents(made, again) == {path: data}
     point = point_of(made, state)
     assert point is not None

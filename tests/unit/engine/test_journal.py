@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from outerloop_hpc import fsio
+from outerloop_hpc import __version__, fsio
 from outerloop_hpc.documents import decode
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.journal import Journal, Overtaken
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.spec import ResourceAsk
-from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.engine.state import RunState, Snapshot
 from outerloop_hpc.errors import Fault, TryLater
 from tests.unit.engine.made import ME, RUN, SPEC, T0, after, decided, fold, intended, step
 
@@ -65,6 +65,10 @@ def journal(root: Path) -> Journal:
     return Journal(folder)
 
 
+def snapshot_of(state: RunState) -> bytes:
+    return Snapshot(folded_by="x", state=state).encoded()
+
+
 def tell(one: Journal, story: Sequence[Sequence[ev.Event]] = STORY) -> list[RunState]:
     states = [RunState(run=RUN)]
     for number, events in enumerate(story):
@@ -105,8 +109,8 @@ def test_any_snapshot_leads_to_the_same_state(told: tuple[Journal, list[RunState
         b"null",
         b"\xff",
         b'{"schema":"snapshot/99","run":"x"}',
-        b'{"schema":"snapshot/1","run":"other","seq":9}',
-        b'{"schema":"snapshot/1","run":"%s","seq":1,"folded_by":"0.0.1"}' % RUN.encode(),
+        b'{"schema":"snapshot/1","folded_by":"%s","state":{"run":"other","seq":9}}' % __version__.encode(),
+        b'{"schema":"snapshot/1","folded_by":"0.0.1","state":{"run":"%s","seq":1}}' % RUN.encode(),
     ],
     ids=["empty", "torn", "null", "not UTF-8", "newer", "of another run", "folded by another version"],
 )
@@ -341,14 +345,14 @@ def test_the_fold_is_the_same_through_any_snapshot_and_never_changes_what_it_was
     numbers: list[int], data: st.DataObject
 ) -> None:
     states = [RunState(run=RUN)]
-    frozen = [states[0].encoded()]
+    frozen = [snapshot_of(states[0])]
     story = _coherent(numbers)
     for position, event in enumerate(story):
         states.append(fold(states[-1], event, at=after(position)))
-        frozen.append(states[-1].encoded())
+        frozen.append(snapshot_of(states[-1]))
     point = data.draw(st.integers(0, len(story)))
-    resumed: RunState = decode(RunState, frozen[point], Path("snapshot.json"))
+    resumed: RunState = decode(Snapshot, frozen[point], Path("snapshot.json")).state
     for position, event in enumerate(story[point:], point):
         resumed = fold(resumed, event, at=after(position))
     assert resumed == states[-1]
-    assert [state.encoded() for state in states] == frozen
+    assert [snapshot_of(state) for state in states] == frozen
