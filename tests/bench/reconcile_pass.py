@@ -27,7 +27,7 @@ from tests.bench.stubs import make_stubs
 
 LIVE = 1000
 ENDED = (0, 10_000, 50_000)
-_ROUNDS = 7
+_ROUNDS = 11
 _GOAL_S, _GOAL_MB = 0.5, 150
 
 
