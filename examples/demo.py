@@ -126,8 +126,13 @@ def fresh(root: Path) -> None:
     """
     if root.exists() and any(root.iterdir()) and not (root / MARK).exists():
         raise DemoError(f"{root} is not empty and not of an earlier demo; choose another --root")
-    shutil.rmtree(root, ignore_errors=True)
-    root.mkdir(parents=True)
+    root.mkdir(parents=True, exist_ok=True)
+    # The folder itself stays: somebody may be looking at it from inside.
+    for path in root.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != MARK:
+            path.unlink()
     (root / MARK).touch()
 
 
