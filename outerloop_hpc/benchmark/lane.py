@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -70,6 +71,8 @@ class BenchmarkLane:
                     yield self._order(seen, benchmark)
             except OuterloopError as error:
                 yield Trouble(name, str(error), later=isinstance(error, TryLater))
+            except OSError as error:
+                yield Trouble(name, f"{error}; the next pass tries again", later=True)
 
     def look(self, name: str, commit: str = "") -> Sighted:
         """Bring the mirror up to date and read the contract at a commit, the head unless told.
@@ -224,6 +227,7 @@ def recent_runs(layout: Layout, kind: str, target: str, now: datetime) -> int:
     for month in months:
         for name in fsio.names(layout.runs / month):
             if name.startswith(f"{kind}-{target}-"):
-                parsed = parse_run_id(name)
-                count += parsed.target == target and parsed.at >= since
+                with suppress(UsageError):  # somebody's copy of a run beside it is none
+                    parsed = parse_run_id(name)
+                    count += parsed.target == target and parsed.at >= since
     return count

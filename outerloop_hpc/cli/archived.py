@@ -69,7 +69,7 @@ def job_pairs(layout: Layout, wanted: Selection, run: str = "") -> Found:
 def _of_run(layout: Layout, folder: RunFolder, problems: list[str]) -> Iterator[JobReport]:
     """Every try of a run: from its archived accounting rows where there are any, else from its journal."""
     told: set[tuple[str, str]] = set()
-    for name in fsio.names(folder.path / "accounting"):
+    for name in _archives(folder, problems):
         submission = name.removesuffix(".json")
         try:
             found = archive.read(folder, submission)
@@ -90,6 +90,15 @@ def _of_run(layout: Layout, folder: RunFolder, problems: list[str]) -> Iterator[
         problems.append(str(fault))
         return
     yield from untold(state, told, str(folder.journal))
+
+
+def _archives(folder: RunFolder, problems: list[str]) -> list[str]:
+    path = folder.path / "accounting"
+    try:
+        return fsio.names(path)
+    except OSError as error:
+        problems.append(f"{path}: cannot be listed: {error.strerror}")
+        return []
 
 
 def _elements(job_id: str) -> Iterator[str]:

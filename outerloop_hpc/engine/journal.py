@@ -124,8 +124,14 @@ class Journal:
 
     def _last(self) -> int:
         """The number of the newest transaction; one folder listing."""
+        try:
+            found = fsio.names(self.folder.journal)
+        except OSError as error:
+            raise Fault(
+                f"{self.folder.journal}: cannot be listed: {error.strerror}; the run waits until it can be"
+            ) from error
         # The names are sorted and of one length, so that the last one is the newest.
-        last = next(filter(_TRANSACTION.match, reversed(fsio.names(self.folder.journal))), "0")
+        last = next(filter(_TRANSACTION.match, reversed(found)), "0")
         return int(last[:8])
 
     def _after(self, seq: int) -> Iterator[ev.Transaction]:

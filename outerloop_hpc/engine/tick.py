@@ -206,7 +206,7 @@ class Pass:
             run.journal.save_snapshot(run.state)
 
     def _isolated(self, run_id: str, act: Callable[[], None]) -> None:
-        """Do something about one run; whatever goes wrong is noted and stops no other."""
+        """Do something about one run or order; whatever goes wrong is noted and stops no other."""
         try:
             act()
         except Overtaken as overtaken:
@@ -216,7 +216,7 @@ class Pass:
             self.result.unavailable = True
         except OuterloopError as fault:
             self.result.faults.append((run_id, str(fault)))
-        except Exception as error:  # noqa: BLE001 - one run that breaks must not stop the others
+        except Exception as error:  # noqa: BLE001 - one run or order that breaks must not stop the others
             _log.exception("%s could not be handled", run_id)
             self.result.faults.append((run_id, f"{type(error).__name__}: {error}"))
 
@@ -275,14 +275,14 @@ class Pass:
 
     def _serve_lanes(self, carrier: Carrier) -> None:
         for lane in self.lanes:
-            for order in lane.orders():
-                try:
-                    if isinstance(order, Trouble):
-                        self._note_trouble(lane.name, order)
-                    else:
-                        self._serve(lane.name, order, carrier)
-                except OuterloopError as fault:
-                    self.result.faults.append((f"{lane.name} {order.target}", str(fault)))
+            self._isolated(lane.name, partial(self._serve_lane, lane, carrier))
+
+    def _serve_lane(self, lane: Lane, carrier: Carrier) -> None:
+        for order in lane.orders():
+            if isinstance(order, Trouble):
+                self._note_trouble(lane.name, order)
+            else:
+                self._isolated(f"{lane.name} {order.target}", partial(self._serve, lane.name, order, carrier))
 
     def _note_trouble(self, lane: str, trouble: Trouble) -> None:
         if trouble.later:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from outerloop_hpc.cli.archived import _elements
+from outerloop_hpc import fsio
+from outerloop_hpc.cli.archived import _elements, job_pairs, selection
+from outerloop_hpc.engine import runs
+from outerloop_hpc.engine.layout import Layout
 
 pytestmark = pytest.mark.unit
 
@@ -22,3 +27,21 @@ pytestmark = pytest.mark.unit
 )
 def test_elements_that_never_started_and_stand_in_one_row_are_not_told_again(job_id: str, told: list[str]) -> None:
     assert sorted(_elements(job_id)) == told
+
+
+def test_a_run_that_cannot_be_listed_is_named_and_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run in ("benchmark-iris-20261129T120000Z-0123abcd", "benchmark-iris-20261129T120001Z-0123abcd"):
+        Layout(tmp_path).run(run).path.mkdir(parents=True)
+    hidden = next(runs.every(Layout(tmp_path))).path / "accounting"
+    plain = fsio.names
+
+    def names(path: Path | str) -> list[str]:
+        if path == hidden:
+            raise PermissionError(13, "Permission denied", str(path))
+        return plain(path)
+
+    monkeypatch.setattr(fsio, "names", names)
+
+    assert job_pairs(Layout(tmp_path), selection()).problems == (f"{hidden}: cannot be listed: Permission denied",)

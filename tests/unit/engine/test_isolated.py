@@ -1,0 +1,65 @@
+"""What breaks about one run, order or lane stays with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from outerloop_hpc import fsio
+from outerloop_hpc.engine import runs
+from outerloop_hpc.engine.lane import Order, Trouble
+from outerloop_hpc.engine.spec import RunSpec
+from outerloop_hpc.engine.tick import Pass
+from tests.bench.queue import MemoryCompute
+from tests.bench.statefolder import StateFolder, engine
+
+pytestmark = pytest.mark.unit
+
+
+class Lane:
+    """Two orders that cannot be made, and then the lane itself breaks."""
+
+    name = "benchmark"
+
+    def orders(self) -> Iterator[Order | Trouble]:
+        for key in ("one", "two"):
+            yield Order("iris", key, "why", self._make)
+        raise ValueError("nobody thought of this")
+
+    def _make(self) -> RunSpec:
+        raise PermissionError(13, "Permission denied", "jobs/measure.toml")
+
+
+def test_a_run_whose_journal_cannot_be_listed_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = StateFolder(tmp_path / "state")
+    folder.add_live(2)
+    closed, other = runs.live(folder.layout)
+    hidden = folder.layout.run(closed).journal
+    plain = fsio.names
+
+    def names(path: Path | str) -> list[str]:
+        if path == hidden:
+            raise PermissionError(13, "Permission denied", str(path))
+        return plain(path)
+
+    monkeypatch.setattr(fsio, "names", names)
+    result = Pass(engine(folder.root, MemoryCompute()), launch=False).run()
+
+    assert result.faults == [
+        (closed, f"{hidden}: cannot be listed: Permission denied; the run waits until it can be"),
+    ]
+    assert {run for run, _ in result.lines} == {other}
+
+
+def test_an_order_or_a_lane_that_breaks_does_not_end_the_pass(tmp_path: Path) -> None:
+    folder = StateFolder(tmp_path / "state")
+    folder.add_live(1)
+
+    result = Pass(engine(folder.root, MemoryCompute()), launch=True, lanes=[Lane()]).run()
+
+    assert [who for who, _ in result.faults] == ["benchmark iris", "benchmark iris", "benchmark"]
+    assert "jobs/measure.toml" in result.faults[0][1]
+    assert "nobody thought of this" in result.faults[2][1]
+    assert (folder.layout.tick / "completed.json").exists()
