@@ -121,6 +121,11 @@ class Layout:
         return self.root / "claims"
 
     @property
+    def making(self) -> Path:
+        """One file per run between the claim of its order and its folder: whose maker died is made from these."""
+        return self.root / "making"
+
+    @property
     def mirrors(self) -> Path:
         """Bare mirrors of the targets."""
         return self.root / "mirrors"

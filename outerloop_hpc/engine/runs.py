@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +16,8 @@ from outerloop_hpc.engine.layout import Layout, RunFolder, parse_run_id
 from outerloop_hpc.engine.spec import RunSpec, digest_of
 from outerloop_hpc.errors import Fault, UsageError
 
+_MAKING_MOST = timedelta(hours=1)
+
 
 class OrderClaim(Document):
     """``claims/<target>/<key>.json``: one order, held by one run. The first to publish it has the order."""
@@ -24,6 +28,22 @@ class OrderClaim(Document):
     order: str
     at: AwareDatetime
     spec: RunSpec
+
+
+class Making(Document):
+    """``making/<run>.json``: there before the claim and until the run's folder is there.
+
+    The order may never be wanted again, when the head moved on or the period is over; what is claimed is made anyway.
+    """
+
+    name: ClassVar[str] = "making"
+
+    target: str
+    order: str
+
+
+def _making_path(layout: Layout, run_id: str) -> Path:
+    return layout.making / f"{run_id}.json"
 
 
 def _claim_path(layout: Layout, target: str, order: str) -> Path:
@@ -50,11 +70,42 @@ def claim(layout: Layout, order: str, spec: RunSpec) -> OrderClaim:
     """
     path = _claim_path(layout, spec.target, order)
     fsio.make_folder(path.parent)
+    fsio.make_folder(layout.making)
+    fsio.publish(_making_path(layout, spec.run), Making(target=spec.target, order=order).encoded())
     ours = OrderClaim(id=fsio.nonce(), order=order, at=spec.made_at, spec=spec)
     if fsio.publish(path, ours.encoded()):
         return ours
+    fsio.remove(_making_path(layout, spec.run))
     held = claimed(layout, spec.target, order)
     return ours if held is None else held
+
+
+def made(layout: Layout, run_id: str) -> None:
+    """Note that a claimed run is there: its folder, specification and live marker."""
+    fsio.remove(_making_path(layout, run_id))
+
+
+def unmade(layout: Layout) -> list[str]:
+    """Ids of runs that somebody claims or makes right now, or died over."""
+    return [name.removesuffix(".json") for name in fsio.names(layout.making)]
+
+
+def make_up(layout: Layout, run_id: str, now: datetime) -> None:
+    """Make a run whose maker may have died after its claim; harmless while that one is at it.
+
+    Without a claim the maker has just begun, or never got so far; that is believed after an hour.
+
+    Raises:
+        Fault: its documents cannot be read.
+    """
+    with suppress(FileNotFoundError):
+        making: Making = load(Making, _making_path(layout, run_id))
+        held = claimed(layout, making.target, making.order)
+        if held is not None and held.spec.run == run_id:
+            ensure(layout, held.spec)
+        elif now - parse_run_id(run_id).at < _MAKING_MOST:
+            return
+        made(layout, run_id)
 
 
 def ensure(layout: Layout, spec: RunSpec) -> RunFolder:

@@ -130,6 +130,9 @@ class Pass:
     def _run(self) -> PassResult:
         self._beat("started")
         self.result.held = self._why_held()
+        if not self.dry_run and not self.only:
+            for run_id in runs.unmade(self.engine.layout):
+                self._isolated(run_id, partial(runs.make_up, self.engine.layout, run_id, self.now))
         live = list(self._load(self.only or runs.live(self.engine.layout)))
         self.result.live = len(live)
         indexes = watch.look(live, self.engine.hands.computes)
@@ -318,6 +321,7 @@ class Pass:
 
     def _begin(self, spec: RunSpec, carrier: Carrier) -> None:
         runs.ensure(self.engine.layout, spec)
+        runs.made(self.engine.layout, spec.run)
         self.result.live += 1
         self._advance(watch.load(self.engine.layout, spec.run), {}, carrier)
 

@@ -104,6 +104,20 @@ def test_a_tick_killed_at_any_effect_of_a_launch_changes_nothing_in_the_end(stor
     print(f"{len(points)} kill points of a launching tick, killed {when} each")
 
 
+@pytest.mark.parametrize("after", ["/claims/", "/spec.json"])
+def test_a_claimed_order_is_not_lost_when_its_tick_dies_and_the_head_moves_on(stories: Stories, after: str) -> None:
+    launch = stories.fresh().order("tick").effects
+    kill = next(k for k, (what, subject) in enumerate(launch, 1) if what == "publish" and after in subject)
+    story = stories.fresh()
+    story.die("tick", kill=kill, when="after")
+    assert story.site.live() == []
+    story.site.change("print('{\"score\": 1}')\n", "tiny")
+    story.order("tick")
+    story.settle()
+    assert len(story.site.runs()) == 2
+    assert not list((story.site.state / "making").iterdir())
+
+
 def test_a_ledger_is_not_forgotten_when_the_tick_dies_just_before_it_is_written(stories: Stories) -> None:
     story = stories.fresh()
     story.order("tick")
