@@ -45,20 +45,19 @@ class Session:
 
     @cached_property
     def layout(self) -> Layout:
-        """The state folder, made when it is not there.
+        """The state folder. Only ``init`` makes one: a new one where a mount is missing would buy everything again.
 
         Raises:
-            ConfigError: it cannot be made.
+            ConfigError: it is not there.
         """
-        from outerloop_hpc import fsio  # noqa: PLC0415 - only when a command needs the state folder
-        from outerloop_hpc.engine.layout import Layout  # noqa: PLC0415 - as above
+        from outerloop_hpc.engine.layout import Layout  # noqa: PLC0415 - only when a command needs the state folder
         from outerloop_hpc.errors import ConfigError  # noqa: PLC0415 - as above
 
         root = self.settings.state.root
-        try:
-            fsio.make_folder(root)
-        except OSError as error:
-            raise ConfigError(f"{root}: cannot be the state folder: {error.strerror}; set [state] root") from error
+        if not root.is_dir():
+            raise ConfigError(
+                f"{root}: there is no state folder; is its filesystem mounted? `outerloop-hpc init` makes a new one"
+            )
         return Layout(root)
 
     @cached_property

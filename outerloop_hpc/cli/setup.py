@@ -92,7 +92,10 @@ def init(
             fsio.remove(project)
         raise
     talk(f"wrote {project}" if fresh else f"{project} is there already and stays as it is")
-    fsio.make_folder(after.layout.root)
+    try:
+        fsio.make_folder(root)
+    except OSError as error:
+        raise ConfigError(f"{root}: cannot be the state folder: {error.strerror}; set [state] root") from error
     fsio.require_exclusive(root)
     fsio.make_folder(root / "jobs")
     for definition in sorted(shipped("jobs").glob("*.toml")):

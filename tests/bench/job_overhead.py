@@ -95,7 +95,7 @@ def make_project(folder: Path) -> Path:
         (target / name).write_text(text, encoding="utf-8")
     for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "timed"]):
         subprocess.run(["git", *arguments], cwd=target, env=_git_environment(), check=True)
-    project.mkdir()
+    (project / "state").mkdir(parents=True)
     settings = _SETTINGS.format(root=project / "state", target=target)
     (project / "outerloop.toml").write_text(settings, encoding="utf-8")
     return project

@@ -104,7 +104,8 @@ class Site:
         return self.root / "outerloop.toml"
 
     def configure(self, **settings: object) -> None:
-        """Write outerloop.toml."""
+        """Write outerloop.toml and make the state folder."""
+        self.state.mkdir(parents=True, exist_ok=True)
         values: dict[str, object] = {
             "root": json.dumps(str(self.state), ensure_ascii=False),
             "min_free_gb": 0,

@@ -104,7 +104,8 @@ class Project:
         return self
 
     def configure(self, **sections: Mapping[str, object]) -> None:
-        """Write outerloop.toml; what is given here stays for later calls."""
+        """Make the state folder and write outerloop.toml; what is given here stays for later calls."""
+        self.cluster.check(["mkdir", "-p", self.state_root], user=self.user, cwd=self.repository)
         for section, values in sections.items():
             self.settings.setdefault(section, {}).update(values)
         merged: dict[str, dict[str, object]] = {

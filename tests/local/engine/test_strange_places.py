@@ -75,7 +75,7 @@ def test_a_state_folder_that_no_log_name_can_hold_is_refused_with_a_reason(
     )
     refused = site.cli("tick", expect=(78,))
     assert "state.root" in refused.err
-    assert not site.state.exists()
+    assert not list(site.state.iterdir())
 
 
 def init(driver: Driver, root: Path, target: str) -> tuple[Ended, Path]:

@@ -231,7 +231,8 @@ def test_a_stray_file_among_the_live_runs_is_shown_and_ends_no_list(cli: Cli, st
     assert {row["run"] for row in cli("runs", "list", "--json", "--target", "rose").rows} == {run_id(9, "rose")}
 
 
-def test_an_empty_state_folder_lists_nothing(cli: Cli) -> None:
+def test_an_empty_state_folder_lists_nothing(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
     said = cli("runs", "list", "-P", "-o", "run,phase")
     assert (said.status, said.out) == (0, "run|phase\n")
 
@@ -330,9 +331,19 @@ def test_slurm_without_its_commands_is_a_bad_configuration(cli: Cli, tmp_path: P
 
 def test_a_state_folder_that_cannot_be_made_is_a_bad_configuration(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file", encoding="utf-8")
-    said = cli("runs", "list")
+    said = cli("init")
     assert said.status == 78
     assert "cannot be the state folder" in said.err
+
+
+@pytest.mark.parametrize("command", [("tick",), ("tick", "--dry-run"), ("reconcile",), ("runs", "list"), ("doctor",)])
+def test_where_the_state_folder_is_not_mounted_nothing_is_made_and_bought_again(
+    cli: Cli, tmp_path: Path, command: Sequence[str]
+) -> None:
+    said = cli(*command)
+    assert said.status == 78
+    assert f"{tmp_path / 'state'}: there is no state folder" in said.err
+    assert not (tmp_path / "state").exists()
 
 
 def test_a_fault_of_one_run_ends_a_pass_with_4_and_stops_no_other(cli: Cli, state: Layout) -> None:
@@ -347,7 +358,8 @@ def test_a_document_of_a_faulty_run_ends_explain_with_3(cli: Cli, state: Layout)
     assert cli("explain", BROKEN).status == 3
 
 
-def test_an_empty_pass_is_done(cli: Cli) -> None:
+def test_an_empty_pass_is_done(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
     assert cli("reconcile").status == 0
     assert cli("tick", "--quiet").out == ""
 
