@@ -17,6 +17,7 @@ from outerloop_hpc.engine.evidence import Index
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.layout import Layout, element_file
 from outerloop_hpc.engine.plan import Plan
+from outerloop_hpc.engine.spec import file_digest
 from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.engine.watch import LiveRun
 from outerloop_hpc.slurm.port import Bound, Compute, Resources, SubmissionAmbiguous, SubmissionRefused, Work
@@ -117,7 +118,7 @@ class Carrier:
             kind=run.spec.kind,
             target=run.spec.target,
             submission=intent.name,
-            spec_digest=run.spec.digest(),
+            spec_digest=file_digest(fsio.read(run.journal.folder.spec)),
             image=run.spec.image,
             state_root=str(self.hands.layout.root),
             elements=elements,

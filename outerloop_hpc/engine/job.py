@@ -28,7 +28,7 @@ from outerloop_hpc.documents import load
 from outerloop_hpc.engine import records
 from outerloop_hpc.engine.body import Context, Result, Stop, resolve
 from outerloop_hpc.engine.layout import Layout, element_file
-from outerloop_hpc.engine.spec import RunSpec
+from outerloop_hpc.engine.spec import RunSpec, file_digest
 from outerloop_hpc.errors import OuterloopError
 
 _log = logging.getLogger(__name__)
@@ -99,8 +99,9 @@ class Execution:
     def _carry_out(self, manifest: records.Manifest, deadline_s: float) -> Result:
         layout = Layout(Path(manifest.state_root))
         try:
-            spec: RunSpec = load(RunSpec, layout.run(manifest.run).spec)
-            if spec.digest() != manifest.spec_digest:
+            path = layout.run(manifest.run).spec
+            spec: RunSpec = load(RunSpec, path)
+            if file_digest(fsio.read(path)) != manifest.spec_digest:
                 return Result("refused", f"the run's specification is not the one that was submitted ({manifest.run})")
             element = manifest.elements[self.index]
             scratch = Path(tempfile.mkdtemp(prefix=f"ol-{self.nonce}-", dir=_scratch_root(spec.scratch, self.environ)))

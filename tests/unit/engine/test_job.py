@@ -18,7 +18,7 @@ from outerloop_hpc.engine import job, records
 from outerloop_hpc.engine.body import Context, Result, Stop, resolve
 from outerloop_hpc.engine.job import Execution
 from outerloop_hpc.engine.layout import Layout, element_file
-from outerloop_hpc.engine.spec import Image
+from outerloop_hpc.engine.spec import Image, RunSpec
 from outerloop_hpc.errors import ConfigError, OuterloopError
 from tests.unit.engine.made import RUN, SPEC, T0, claim, record, step
 
@@ -184,6 +184,17 @@ def test_another_specification_than_the_submitted_one_is_refused(folder: Path, m
     fsio.replace(folder.parents[1] / "spec.json", SPEC.model_copy(update={"commit": "f00"}).encoded())
     carry_out(folder, must_not_run, monkeypatch)
     assert the_record(folder).outcome == "refused"
+
+
+def test_a_job_of_before_an_upgrade_is_not_refused_for_a_default_it_did_not_know(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Later(RunSpec):
+        priority: int = 0
+
+    monkeypatch.setattr(job, "RunSpec", Later)
+    carry_out(folder, lambda _: Result("completed"), monkeypatch)
+    assert the_record(folder).outcome == "completed"
 
 
 def test_a_try_with_a_record_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
