@@ -13,6 +13,7 @@ from outerloop_hpc import effects, fsio
 from outerloop_hpc.documents import Document, load
 from outerloop_hpc.engine.events import PersonAction, PersonDecided
 from outerloop_hpc.engine.layout import RunFolder
+from outerloop_hpc.errors import Fault
 
 
 class Decision(Document):
@@ -40,7 +41,7 @@ def waiting(folder: RunFolder) -> list[PersonDecided]:
     """Decisions that lie in the inbox, oldest first.
 
     Raises:
-        Fault: one cannot be read; the text names the file.
+        Fault: one cannot be read, or is about another run; the text names the file.
     """
     inbox = folder.inbox
     if not os.path.exists(inbox):  # noqa: PTH110 - most runs have none, and a pass asks thousands
@@ -49,6 +50,8 @@ def waiting(folder: RunFolder) -> list[PersonDecided]:
     for name in fsio.names(inbox):
         with suppress(FileNotFoundError):
             decision: Decision = load(Decision, inbox / name)
+            if decision.run != folder.run_id:
+                raise Fault(f"{inbox / name}: is about {decision.run}; it was put here by mistake")
             found.append(PersonDecided(file=name, action=decision.action, who=decision.who, reason=decision.reason))
     return found
 

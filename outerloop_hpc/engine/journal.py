@@ -136,6 +136,8 @@ class Journal:
 
     def _after(self, seq: int) -> Iterator[ev.Transaction]:
         last = self._last()
+        if last < seq:  # a snapshot of more: a listing may be old, but a name that is looked up and not there is lost
+            self._read(seq, last)
         for number in range(seq + 1, last + 1):
             yield self._read(number, last)
 
@@ -145,9 +147,8 @@ class Journal:
             data = fsio.read(path)
         except FileNotFoundError:
             # Going on from here would write a second history over the first.
-            raise Fault(
-                f"{path}: is missing, and {_name(last)} is there; restore it, the run waits until then"
-            ) from None
+            there = _name(last) if last >= seq else "a snapshot of it"
+            raise Fault(f"{path}: is missing, and {there} is there; restore it, the run waits until then") from None
         except OSError as error:
             raise Fault(f"{path}: cannot be read: {error.strerror}; the run waits until it can be") from error
         transaction: ev.Transaction = decode(ev.Transaction, data, path)

@@ -159,6 +159,25 @@ def test_a_gap_is_a_fault_and_not_the_end_of_the_history(told: tuple[Journal, li
         list(one.transactions())
 
 
+def test_a_lost_end_of_the_journal_is_not_gone_on_from_by_its_snapshot(told: tuple[Journal, list[RunState]]) -> None:
+    one, states = told
+    one.save_snapshot(states[-1])
+    lost = one.folder.journal / f"{states[-1].seq:08d}.json"
+    lost.unlink()
+    with pytest.raises(Fault, match=f"{lost}: is missing, and a snapshot of it is there"):
+        Journal(one.folder).state()
+
+
+def test_an_old_listing_of_the_journal_is_no_fault(
+    told: tuple[Journal, list[RunState]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, states = told
+    one.save_snapshot(states[-1])
+    listed = fsio.names(one.folder.journal)
+    monkeypatch.setattr(fsio, "names", lambda _: listed[:-1])
+    assert Journal(one.folder).state() == states[-1]
+
+
 def test_whoever_was_asleep_learns_that_others_went_on(told: tuple[Journal, list[RunState]]) -> None:
     one, states = told
     one.still_at(states[-1])
