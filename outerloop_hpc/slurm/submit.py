@@ -97,11 +97,12 @@ class SlurmCompute:
         return pwd.getpwuid(os.geteuid()).pw_name
 
     def max_array_size(self) -> int:
-        """Return MaxArraySize, one more than the largest index; asked once, 1001 (Slurm's default) if not told."""
+        """Return how many elements an array may have, at least 1; asked once, 1001 (Slurm's default) if not told."""
         if self._max_array_size is None:
             finished = self._query.ask(["scontrol", *on_cluster(self._site.cluster), "show", "config"])
             self._max_array_size = parse_max_array_size(finished.stdout) if finished.ok else None
-        return self._max_array_size or DEFAULT_MAX_ARRAY_SIZE
+        # 0 is a site's way to switch arrays off: every element is then a job of its own.
+        return DEFAULT_MAX_ARRAY_SIZE if self._max_array_size is None else max(self._max_array_size, 1)
 
     def submit(self, work: Work) -> Bound:
         """Submit one job, or one array from 0, and return what the scheduler bound it to.

@@ -326,6 +326,13 @@ def test_a_silent_controller_leaves_the_default_array_size_and_is_asked_again(st
     assert slurm.max_array_size() == 100000
 
 
+def test_a_cluster_without_arrays_gets_a_job_for_each_element(stubs: Stubs, tmp_path: Path) -> None:
+    stubs.put("scontrol", "echo 'MaxArraySize = 0'")
+    slurm = compute(stubs)
+    assert slurm.max_array_size() == 1
+    assert not slurm.submit(work(tmp_path / "one")).array
+
+
 def test_a_second_submission_from_the_same_folder_does_not_touch_the_first(stubs: Stubs, tmp_path: Path) -> None:
     folder = tmp_path / "submitit"
     slurm = compute(stubs)
