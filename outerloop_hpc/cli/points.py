@@ -21,7 +21,7 @@ HISTORY_COLUMNS = (
     Column("median", "of the metric"),
     Column("minimum", "smallest"),
     Column("maximum", "largest"),
-    Column("verdict", "against the commit before it, in pairs of equal seeds"),
+    Column("verdict", "against the newest other commit with that metric, in pairs of equal seeds"),
     Column("nodes", "where", shown=False),
     Column("runtime", "containment", shown=False),
     Column("image_sha256", "image", shown=False),
@@ -66,7 +66,9 @@ def history_rows(layout: Layout, target: str, benchmark: str) -> Iterator[Mappin
     for name in [benchmark] if benchmark else known:
         found = points(layout, target, name)
         for number, point in enumerate(found):
-            before = previous(found[:number], point.commit)
+            before = previous(
+                found[:number], point.commit, metric=point.metric, direction=point.direction, seeds=point.seeds()
+            )
             yield {
                 "at": stamp(point.at),
                 "benchmark": name,

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from outerloop_hpc import effects, fsio
-from outerloop_hpc.benchmark.history import Point, Sample, compare_points, ledger_rows, path_of, pick, previous
+from outerloop_hpc.benchmark.history import (
+    Point,
+    Sample,
+    compare_points,
+    ledger_rows,
+    path_of,
+    pick_pair,
+    previous,
+)
 from outerloop_hpc.benchmark.results import benchmarks, points, refresh_ledger
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.errors import Fault, UsageError
@@ -40,6 +48,16 @@ def point(number: int, commit: str, *values: float, **more: Any) -> Point:
     return Point(**{**given, **more})
 
 
+def pick(found: Sequence[Point], wanted: str) -> Point:
+    return pick_pair(found, wanted, wanted)[1]
+
+
+def before(
+    found: Sequence[Point], commit: str, *, metric: str = "acc", direction: Literal["min", "max"] = "max"
+) -> Point | None:
+    return previous(found, commit, metric=metric, direction=direction, seeds=range(5))
+
+
 HISTORY = [point(1, A), point(2, B), point(3, B), point(4, A)]
 
 
@@ -63,11 +81,29 @@ def test_a_beginning_of_several_commits_is_a_usage_error() -> None:
 
 
 def test_the_earlier_point_is_the_newest_of_another_commit() -> None:
-    found = previous(HISTORY, A)
+    found = before(HISTORY, A)
     assert found is not None
     assert found.run == "run-3"
-    assert previous(HISTORY[1:3], B) is None
-    assert previous([], A) is None
+    assert before(HISTORY[1:3], B) is None
+    assert before([], A) is None
+
+
+def test_other_seeds_tried_in_between_do_not_take_the_pairs_away() -> None:
+    own, tried = point(1, A, *[1.0] * 5), point(2, A, samples=(Sample(seed=77, value=1.0),))
+    found = before([own, tried], B)
+    assert found is not None
+    assert found.run == own.run
+    new = point(3, B, *[2.0] * 5)
+    assert [one.run for one in pick_pair([own, tried, new], A, B)] == [own.run, new.run]
+
+
+def test_a_contract_that_changes_the_metric_starts_a_new_row_and_a_new_comparison() -> None:
+    old, new = point(1, A, 5.0), point(2, B, 0.5, metric="loss", direction="min")
+    assert before([old], B, metric="loss", direction="min") is None
+    assert before([old, new], "cccc3333") == old
+    row = ledger_rows([new, old])["accuracy"]
+    assert (row.metric, row.baseline) == ("loss", 0.5)
+    assert ledger_rows([old, new, point(3, A, 4.0)])["accuracy"].best == 5.0
 
 
 def test_points_are_compared_in_pairs_with_the_newer_ones_floors() -> None:
