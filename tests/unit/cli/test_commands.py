@@ -293,6 +293,8 @@ def test_settings_are_shown_with_their_origin(cli: Cli, tmp_path: Path) -> None:
         ["bench", "run", "iris"],
         ["bench", "compare", "aaaa", "bbbb"],
         ["report", "jobs", "-S", "yesterdayish"],
+        ["report", "jobs", "-S", "now", "-E", "now-7days"],
+        ["bench", "ledger", "no-such-target"],
         ["runs", "end", RUNNING],
         ["runs", "resume", RUNNING, "--reason", "it is not parked"],
         ["runs", "end", CLOSED, "--reason", "it has ended"],
