@@ -25,6 +25,11 @@ def points(layout: Layout, target: str, benchmark: str) -> list[Point]:
     return sorted(found, key=lambda point: (point.at, point.run))
 
 
+def display_digits(layout: Layout, target: str) -> dict[str, int]:
+    """How many significant digits the newest contract wants to see of each benchmark's numbers."""
+    return {point.benchmark: point.display_digits for point in _every(layout, target)}
+
+
 def refresh_ledger(layout: Layout, target: str) -> dict[str, ledger.Row]:
     """Render ``results/<target>/leader.json`` and ``BENCHMARKS.md`` from the history; the last writer is never wrong.
 
@@ -39,12 +44,16 @@ def refresh_ledger(layout: Layout, target: str) -> dict[str, ledger.Row]:
             return rows
 
 
+def _every(layout: Layout, target: str) -> list[Point]:
+    return [point for name in benchmarks(layout, target) for point in points(layout, target, name)]
+
+
 def _documents(layout: Layout, target: str) -> list[list[str]]:
     return [fsio.names(layout.results / target / name) for name in benchmarks(layout, target)]
 
 
 def _render(layout: Layout, target: str) -> dict[str, ledger.Row]:
-    every = [point for name in benchmarks(layout, target) for point in points(layout, target, name)]
+    every = _every(layout, target)
     rows = ledger_rows(every)
     folder = layout.results / target
     digits = {point.benchmark: point.display_digits for point in every}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from outerloop_hpc import fsio
 from outerloop_hpc.benchmark.history import Point, compare_points, previous
 from outerloop_hpc.benchmark.results import benchmarks, points
+from outerloop_hpc.cli.cells import Measured
 from outerloop_hpc.cli.output import Column
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.spec import stamp
@@ -74,9 +75,9 @@ def history_rows(layout: Layout, target: str, benchmark: str) -> Iterator[Mappin
                 "benchmark": name,
                 "commit": point.commit[:12],
                 "seeds": len(point.samples),
-                "median": point.median,
-                "minimum": point.minimum,
-                "maximum": point.maximum,
+                "median": Measured(point.median, point.display_digits),
+                "minimum": Measured(point.minimum, point.display_digits),
+                "maximum": Measured(point.maximum, point.display_digits),
                 "verdict": None if before is None else str(compare_points(before, point).verdict),
                 "nodes": ",".join(sorted({sample.node for sample in point.samples})),
                 "runtime": point.runtime,
@@ -94,7 +95,9 @@ def compare_rows(pairs: Sequence[tuple[Point, Point]]) -> Iterator[Mapping[str, 
             "benchmark": new.benchmark,
             "verdict": str(found.verdict),
             "pairs": found.pairs,
-            "median_difference": found.median_difference,
+            "median_difference": (
+                None if found.median_difference is None else Measured(found.median_difference, new.display_digits)
+            ),
             "p_better": found.p_better,
             "p_worse": found.p_worse,
             "floor": found.floor,
@@ -124,15 +127,15 @@ def compare_text(pairs: Sequence[tuple[Point, Point]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def ledger_rows(rows: Mapping[str, Row]) -> Iterator[Mapping[str, object]]:
-    """Yield one row per ledger row."""
+def ledger_rows(rows: Mapping[str, Row], digits: Mapping[str, int]) -> Iterator[Mapping[str, object]]:
+    """Yield one row per ledger row; ``digits`` is how many of its numbers' to show, by benchmark."""
     for row in rows.values():
         yield {
             "benchmark": row.benchmark,
             "metric": row.metric,
             "direction": row.direction,
-            "baseline": row.baseline,
-            "best": row.best,
+            "baseline": Measured(row.baseline, digits[row.benchmark]),
+            "best": Measured(row.best, digits[row.benchmark]),
             "best_run": row.best_run,
             "updated": row.updated,
         }

@@ -19,7 +19,10 @@ from outerloop_hpc.benchmark.history import (
     pick_pair,
     previous,
 )
-from outerloop_hpc.benchmark.results import benchmarks, points, refresh_ledger
+from outerloop_hpc.benchmark.results import benchmarks, display_digits, points, refresh_ledger
+from outerloop_hpc.cli.cells import readable
+from outerloop_hpc.cli.points import history_rows
+from outerloop_hpc.cli.points import ledger_rows as shown_ledger
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.errors import Fault, UsageError
 from tests.unit.engine.made import after
@@ -142,6 +145,18 @@ def test_the_ledger_is_rendered_from_the_files_and_stays_when_one_is_broken(tmp_
     with pytest.raises(Fault, match=r"run-9\.json"):
         refresh_ledger(layout, "iris")
     assert {name: (folder / name).read_bytes() for name in rendered} == rendered
+
+
+def test_the_history_and_the_ledger_show_the_digits_that_the_contract_asks_for(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    for one in (point(1, A, 10.001, display_digits=8), point(2, B, 10.002, display_digits=8)):
+        path = tmp_path / path_of("iris", one.benchmark, one.run)
+        fsio.make_folder(path.parent)
+        fsio.publish(path, one.encoded())
+    shown = [readable("median", row["median"]) for row in history_rows(layout, "iris", "")]
+    assert shown == ["10.001", "10.002"]
+    (row,) = shown_ledger(refresh_ledger(layout, "iris"), display_digits(layout, "iris"))
+    assert (readable("baseline", row["baseline"]), readable("best", row["best"])) == ("10.001", "10.002")
 
 
 def test_nothing_measured_renders_nothing(tmp_path: Path) -> None:
