@@ -261,6 +261,21 @@ def test_explain_tells_every_event_and_what_it_rests_on(cli: Cli, state: Layout)
     assert '{"queue": "no row"}' in text
 
 
+def test_a_dry_advance_says_what_it_would_do_and_writes_nothing(cli: Cli, state: Layout) -> None:
+    before = tree(state.root)
+    said = cli("advance", NEW, "--dry-run")
+    assert said.status == 0
+    assert "kind.submit" in said.err
+    assert tree(state.root) == before
+
+
+@pytest.mark.parametrize("which", ["runs", "jobs", "costs"])
+def test_every_report_is_narrowed_as_sacct_is(cli: Cli, state: Layout, which: str) -> None:
+    narrowed = ["-S", "now-7days", "-E", "now", "-u", "nobody", "-A", "none", "-M", "nowhere", "--run", RUNNING]
+    said = cli("report", which, *narrowed, "--json")
+    assert (said.status, said.rows) == (0, [])
+
+
 def test_explain_changes_nothing(cli: Cli, state: Layout) -> None:
     before = tree(state.root)
     assert cli("explain", RUNNING).status == 0
