@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from outerloop_hpc import fsio
 from outerloop_hpc.benchmark.history import Point, ledger_rows
 from outerloop_hpc.documents import load
@@ -25,9 +27,10 @@ def points(layout: Layout, target: str, benchmark: str) -> list[Point]:
     return sorted(found, key=lambda point: (point.at, point.run))
 
 
-def display_digits(layout: Layout, target: str) -> dict[str, int]:
-    """How many significant digits the newest contract wants to see of each benchmark's numbers."""
-    return {point.benchmark: point.display_digits for point in _every(layout, target)}
+def best_points(layout: Layout, target: str, rows: Mapping[str, ledger.Row]) -> dict[str, Point]:
+    """Return the point that the best number of each ledger row comes from, by benchmark."""
+    found = {point.run: point for point in _every(layout, target)}
+    return {name: found[row.best_run] for name, row in rows.items()}
 
 
 def refresh_ledger(layout: Layout, target: str) -> dict[str, ledger.Row]:

@@ -101,7 +101,7 @@ def ledger(context: typer.Context, target: TargetName, *, out: Out) -> None:
 
     Example: outerloop-hpc bench ledger iris
     """
-    from outerloop_hpc.benchmark.results import display_digits, refresh_ledger  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.results import best_points, refresh_ledger  # noqa: PLC0415 - heavy
     from outerloop_hpc.cli.points import LEDGER_COLUMNS, ledger_rows  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
 
@@ -112,7 +112,7 @@ def ledger(context: typer.Context, target: TargetName, *, out: Out) -> None:
         raise UsageError(f"nothing was measured of {target}, and no target of that name is configured")
     footer = [f"rendered into {here.layout.results / target}/BENCHMARKS.md and leader.json"] if rows else []
     out.show(
-        here, "bench ledger", LEDGER_COLUMNS, ledger_rows(rows, display_digits(here.layout, target)), footer=footer
+        here, "bench ledger", LEDGER_COLUMNS, ledger_rows(rows, best_points(here.layout, target, rows)), footer=footer
     )
 
 

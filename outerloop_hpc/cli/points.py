@@ -49,6 +49,13 @@ LEDGER_COLUMNS = (
     Column("direction", "min or max is better"),
     Column("baseline", "the first median"),
     Column("best", "the best median"),
+    Column("minimum", "smallest of the best run's seeds"),
+    Column("maximum", "largest of the best run's seeds"),
+    Column("seeds", "how many seeds the best run measured"),
+    Column("commit", "commit that the best run measured"),
+    Column("nodes", "where the best run was", shown=False),
+    Column("runtime", "its containment", shown=False),
+    Column("image_sha256", "its image", shown=False),
     Column("best_run", "who measured it"),
     Column("updated"),
 )
@@ -79,12 +86,16 @@ def history_rows(layout: Layout, target: str, benchmark: str) -> Iterator[Mappin
                 "minimum": Measured(point.minimum, point.display_digits),
                 "maximum": Measured(point.maximum, point.display_digits),
                 "verdict": None if before is None else str(compare_points(before, point).verdict),
-                "nodes": ",".join(sorted({sample.node for sample in point.samples})),
+                "nodes": _nodes(point),
                 "runtime": point.runtime,
                 "image_sha256": point.image_sha256 or None,
                 "metric": point.metric,
                 "run": point.run,
             }
+
+
+def _nodes(point: Point) -> str:
+    return ",".join(sorted({sample.node for sample in point.samples}))
 
 
 def compare_rows(pairs: Sequence[tuple[Point, Point]]) -> Iterator[Mapping[str, object]]:
@@ -127,15 +138,24 @@ def compare_text(pairs: Sequence[tuple[Point, Point]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def ledger_rows(rows: Mapping[str, Row], digits: Mapping[str, int]) -> Iterator[Mapping[str, object]]:
-    """Yield one row per ledger row; ``digits`` is how many of its numbers' to show, by benchmark."""
+def ledger_rows(rows: Mapping[str, Row], best: Mapping[str, Point]) -> Iterator[Mapping[str, object]]:
+    """Yield one row per ledger row; ``best`` is the point that its best number comes from, by benchmark."""
     for row in rows.values():
+        point = best[row.benchmark]
+        digits = point.display_digits
         yield {
             "benchmark": row.benchmark,
             "metric": row.metric,
             "direction": row.direction,
-            "baseline": Measured(row.baseline, digits[row.benchmark]),
-            "best": Measured(row.best, digits[row.benchmark]),
+            "baseline": Measured(row.baseline, digits),
+            "best": Measured(row.best, digits),
+            "minimum": Measured(point.minimum, digits),
+            "maximum": Measured(point.maximum, digits),
+            "seeds": len(point.samples),
+            "commit": point.commit[:12],
+            "nodes": _nodes(point),
+            "runtime": point.runtime,
+            "image_sha256": point.image_sha256 or None,
             "best_run": row.best_run,
             "updated": row.updated,
         }

@@ -19,7 +19,7 @@ from outerloop_hpc.benchmark.history import (
     pick_pair,
     previous,
 )
-from outerloop_hpc.benchmark.results import benchmarks, display_digits, points, refresh_ledger
+from outerloop_hpc.benchmark.results import benchmarks, best_points, points, refresh_ledger
 from outerloop_hpc.cli.cells import readable
 from outerloop_hpc.cli.points import history_rows
 from outerloop_hpc.cli.points import ledger_rows as shown_ledger
@@ -155,7 +155,10 @@ def test_the_history_and_the_ledger_show_the_digits_that_the_contract_asks_for(t
         fsio.publish(path, one.encoded())
     shown = [readable("median", row["median"]) for row in history_rows(layout, "iris", "")]
     assert shown == ["10.001", "10.002"]
-    (row,) = shown_ledger(refresh_ledger(layout, "iris"), display_digits(layout, "iris"))
+    rows = refresh_ledger(layout, "iris")
+    (row,) = shown_ledger(rows, best_points(layout, "iris", rows))
+    assert (row["commit"], row["seeds"], row["minimum"], row["maximum"]) == (B, 1, 10.002, 10.002)
+    assert {"nodes", "runtime", "image_sha256"} < set(row)
     assert (readable("baseline", row["baseline"]), readable("best", row["best"])) == ("10.001", "10.002")
 
 
