@@ -415,6 +415,9 @@ def test_a_pause_is_said_and_launches_nothing(cli: Cli, state: Layout) -> None:
     assert "PAUSE" in json.loads(said.out)["held"]
     assert "no launches" in said.err
     assert (NEW, "launch.held") in {(row["run"], row["rule"]) for row in said.rows}
+    followed = cli("advance", NEW)
+    assert followed.status == 10
+    assert "no launches" in followed.err, "who waits for one run must not wait in vain"
 
 
 def test_init_writes_what_is_missing_and_keeps_what_is_there(cli: Cli, tmp_path: Path) -> None:
@@ -422,6 +425,7 @@ def test_init_writes_what_is_missing_and_keeps_what_is_there(cli: Cli, tmp_path:
     assert not (tmp_path / "outerloop.toml").exists()
     assert cli("init").status == 0
     (tmp_path / "outerloop.toml").write_text("[bench]\nseeds = 2\n", encoding="utf-8")
+    assert "would stay as it is" in cli("init", "--dry-run").err
     assert "stays as it is" in cli("init").err
     assert (tmp_path / "state" / "jobs" / "measure.toml").is_file()
     assert (tmp_path / "outerloop.toml").read_text(encoding="utf-8") == "[bench]\nseeds = 2\n"
