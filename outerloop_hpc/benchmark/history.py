@@ -54,6 +54,7 @@ class Point(Document):
     image: str = ""
     image_sha256: str = ""
     runtime: str = ""
+    head: bool = True
 
     def values(self) -> dict[int, float]:
         """The numbers by seed."""
@@ -126,6 +127,7 @@ def point_of(spec: RunSpec, state: RunState) -> Point | None:
         image=spec.image.path,
         image_sha256=spec.image.sha256,
         runtime=",".join(runtimes),
+        head=work.head,
     )
 
 
@@ -185,12 +187,14 @@ def compare_points(old: Point, new: Point) -> Comparison:
 def previous(
     found: Sequence[Point], commit: str, *, metric: str, direction: Direction, seeds: Collection[int]
 ) -> Point | None:
-    """Return what a commit is compared with: the newest other commit that measured the same metric.
+    """Return what a commit is compared with: the newest other head of the branch that measured the same metric.
 
+    A commit that somebody measured on request, and was no head then, is no step of the branch's history.
     Of its points that one which shares most of ``seeds``, the newest of those: somebody who tried other seeds in
     between must not take the pairs away.
     """
-    others = [one for one in found if one.commit != commit and (one.metric, one.direction) == (metric, direction)]
+    alike_ones = [one for one in found if one.commit != commit and (one.metric, one.direction) == (metric, direction)]
+    others = [one for one in alike_ones if one.head]
     same = [one for one in others if one.commit == others[-1].commit]
     return max(reversed(same), key=lambda one: len(one.seeds() & set(seeds)), default=None)
 

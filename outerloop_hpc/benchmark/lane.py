@@ -46,6 +46,7 @@ class Sighted:
 
     target: str
     commit: str
+    head: str
     tree: str
     loaded: contracts.Loaded
     allowed: Limits
@@ -95,7 +96,7 @@ class BenchmarkLane:
         loaded = contracts.load(data, name=f"{name}:{path}", target=settings.repository)
         for notice in loaded.notices:
             _log.info("%s: %s", name, notice)
-        return Sighted(name, at, mirror.tree(at), loaded, limits(loaded.contract, self._operator()))
+        return Sighted(name, at, head, mirror.tree(at), loaded, limits(loaded.contract, self._operator()))
 
     def wanted(self, seen: Sighted, names: Sequence[str]) -> list[Benchmark]:
         """Return the benchmarks asked for: by name, else by the settings, else all.
@@ -140,6 +141,7 @@ class BenchmarkLane:
                 runtime=settings.container.runtime, uncontained=settings.container.uncontained, network=job.network
             ),
             earlier=self._earlier(seen, benchmark, chosen),
+            head=seen.commit == seen.head,
         )
         now = self.clock.now()
         return RunSpec(

@@ -22,7 +22,7 @@ HISTORY_COLUMNS = (
     Column("median", "of the metric"),
     Column("minimum", "smallest"),
     Column("maximum", "largest"),
-    Column("verdict", "against the newest other commit with that metric, in pairs of equal seeds"),
+    Column("verdict", "against the newest other head with that metric, in pairs of equal seeds"),
     Column("nodes", "where", shown=False),
     Column("runtime", "containment", shown=False),
     Column("image_sha256", "image", shown=False),

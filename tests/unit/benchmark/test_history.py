@@ -100,6 +100,13 @@ def test_other_seeds_tried_in_between_do_not_take_the_pairs_away() -> None:
     assert [one.run for one in pick_pair([own, tried, new], A, B)] == [own.run, new.run]
 
 
+def test_an_older_commit_measured_on_request_is_no_previous_head() -> None:
+    first, second = point(1, A), point(2, B)
+    again = point(3, A, head=False)
+    assert before([first, second, again], "cccc3333") == second
+    assert before([first, second], "aaaa1111") == second
+
+
 def test_a_contract_that_changes_the_metric_starts_a_new_row_and_a_new_comparison() -> None:
     old, new = point(1, A, 5.0), point(2, B, 0.5, metric="loss", direction="min")
     assert before([old], B, metric="loss", direction="min") is None
