@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime
@@ -15,7 +15,8 @@ from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import UsageError
 from outerloop_hpc.measure import ledger
-from outerloop_hpc.measure.statistics import Comparison, compare, summarize
+from outerloop_hpc.measure.output import LARGEST
+from outerloop_hpc.measure.statistics import Comparison, Direction, compare, summarize
 
 _COMMIT = re.compile(r"^[0-9a-f]{4,64}$")
 
@@ -53,10 +54,15 @@ class Point(Document):
     image: str = ""
     image_sha256: str = ""
     runtime: str = ""
+    head: bool = True
 
     def values(self) -> dict[int, float]:
         """The numbers by seed."""
         return {sample.seed: sample.value for sample in self.samples}
+
+    def seeds(self) -> frozenset[int]:
+        """The seeds that were measured."""
+        return frozenset(sample.seed for sample in self.samples)
 
 
 def path_of(target: str, benchmark: str, run: str) -> str:
@@ -69,7 +75,8 @@ def measured(record_outcome: str, payload: Mapping[str, Any]) -> float | None:
     value = payload.get("value")
     if record_outcome != "completed" or isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if math.isfinite(value) else None
+    # Of a record that an older version left, too: a verdict or median that is not finite would hold the run for ever.
+    return float(value) if math.isfinite(value) and abs(value) <= LARGEST else None
 
 
 def point_of(spec: RunSpec, state: RunState) -> Point | None:
@@ -120,15 +127,26 @@ def point_of(spec: RunSpec, state: RunState) -> Point | None:
         image=spec.image.path,
         image_sha256=spec.image.sha256,
         runtime=",".join(runtimes),
+        head=work.head,
     )
 
 
-def pick(found: Sequence[Point], wanted: str) -> Point:
-    """Find a point by run id, or the newest one by (the beginning of) a commit id.
+def pick_pair(found: Sequence[Point], old: str, new: str) -> tuple[Point, Point]:
+    """Find two points to compare, by run id or by (the beginning of) a commit id.
+
+    Of a commit with several points those are taken that share most seeds, of these the newest.
 
     Raises:
         UsageError: there is none, or commits are ambiguous.
     """
+    pairs = [(before, after) for before in _named(found, old) for after in _named(found, new)]
+    best = max(
+        range(len(pairs)), key=lambda at: (alike(*pairs[at]), len(pairs[at][0].seeds() & pairs[at][1].seeds()), at)
+    )
+    return pairs[best]
+
+
+def _named(found: Sequence[Point], wanted: str) -> list[Point]:
     by_run = [point for point in found if point.run == wanted]
     by_commit = [point for point in found if _COMMIT.match(wanted) and point.commit.startswith(wanted)]
     if len({point.commit for point in by_commit}) > 1:
@@ -138,7 +156,12 @@ def pick(found: Sequence[Point], wanted: str) -> Point:
         raise UsageError(
             f"{wanted}: no run and no measured commit of that name; `outerloop-hpc bench history` lists them"
         )
-    return matching[-1]
+    return matching
+
+
+def alike(old: Point, new: Point) -> bool:
+    """Whether both measured the same metric in the same direction; a contract may change either."""
+    return (old.metric, old.direction) == (new.metric, new.direction)
 
 
 def compare_points(old: Point, new: Point) -> Comparison:
@@ -147,7 +170,7 @@ def compare_points(old: Point, new: Point) -> Comparison:
     Raises:
         UsageError: they measured different things.
     """
-    if (old.metric, old.direction) != (new.metric, new.direction):
+    if not alike(old, new):
         raise UsageError(
             f"{old.run} measured {old.metric} ({old.direction}), {new.run} {new.metric} ({new.direction}): "
             "such numbers cannot be compared"
@@ -161,13 +184,29 @@ def compare_points(old: Point, new: Point) -> Comparison:
     )
 
 
-def previous(found: Sequence[Point], commit: str) -> Point | None:
-    """Return the newest point of another commit."""
-    return next((point for point in reversed(found) if point.commit != commit), None)
+def previous(
+    found: Sequence[Point], commit: str, *, metric: str, direction: Direction, seeds: Collection[int]
+) -> Point | None:
+    """Return what a commit is compared with: the newest other head of the branch that measured the same metric.
+
+    A commit that somebody measured on request, and was no head then, is no step of the branch's history.
+    Of its points that one which shares most of ``seeds``, the newest of those: somebody who tried other seeds in
+    between must not take the pairs away.
+    """
+    alike_ones = [one for one in found if one.commit != commit and (one.metric, one.direction) == (metric, direction)]
+    others = [one for one in alike_ones if one.head]
+    same = [one for one in others if one.commit == others[-1].commit]
+    return max(reversed(same), key=lambda one: len(one.seeds() & set(seeds)), default=None)
 
 
 def ledger_rows(found: Iterable[Point]) -> dict[str, ledger.Row]:
-    """Fold points into ledger rows: medians enter, one number a run."""
+    """Fold points into ledger rows: medians enter, one number a run.
+
+    A contract may give a benchmark another metric or direction. Such numbers never meet in a row: each has a row of
+    its own, and the one that the newest point belongs to is shown.
+    """
+    every = sorted(found, key=lambda point: (point.at, point.run))
+    newest = {point.benchmark: point for point in every}
     return ledger.fold(
         ledger.Entry(
             benchmark=point.benchmark,
@@ -177,5 +216,6 @@ def ledger_rows(found: Iterable[Point]) -> dict[str, ledger.Row]:
             run=point.run,
             at=point.at.isoformat(),
         )
-        for point in found
+        for point in every
+        if alike(point, newest[point.benchmark])
     )

@@ -47,6 +47,7 @@ class Sighted:
 
     target: str
     commit: str
+    head: str
     tree: str
     loaded: contracts.Loaded
     allowed: Limits
@@ -98,7 +99,7 @@ class BenchmarkLane:
         loaded = contracts.load(data, name=f"{name}:{path}", target=settings.repository)
         for notice in loaded.notices:
             _log.info("%s: %s", name, notice)
-        return Sighted(name, at, mirror.tree(at), loaded, limits(loaded.contract, self._operator()))
+        return Sighted(name, at, head, mirror.tree(at), loaded, limits(loaded.contract, self._operator()))
 
     def wanted(self, seen: Sighted, names: Sequence[str]) -> list[Benchmark]:
         """Return the benchmarks asked for: by name, else by the settings, else all.
@@ -107,7 +108,7 @@ class BenchmarkLane:
             UsageError: the contract has none of that name.
         """
         known = {benchmark.name: benchmark for benchmark in seen.loaded.contract.benchmarks}
-        chosen = list(names) or list(self._target(seen.target).benchmarks) or list(known)
+        chosen = list(dict.fromkeys(names or self._target(seen.target).benchmarks or known))
         missing = [name for name in chosen if name not in known]
         if missing:
             raise UsageError(f"{seen.target}: no benchmark {missing[0]!r} in its contract; it has {', '.join(known)}")
@@ -142,7 +143,8 @@ class BenchmarkLane:
             containment=Containment(
                 runtime=settings.container.runtime, uncontained=settings.container.uncontained, network=job.network
             ),
-            earlier=self._earlier(seen, benchmark),
+            earlier=self._earlier(seen, benchmark, chosen),
+            head=seen.commit == seen.head,
         )
         now = self.clock.now()
         return RunSpec(
@@ -192,8 +194,14 @@ class BenchmarkLane:
                 f"x {seeds} seeds), the budget of a run is {most:g}; lower the seeds or raise gpu_hours_per_run"
             )
 
-    def _earlier(self, seen: Sighted, benchmark: Benchmark) -> Earlier | None:
-        found = history.previous(results.points(self.layout, seen.target, benchmark.name), seen.commit)
+    def _earlier(self, seen: Sighted, benchmark: Benchmark, seeds: Sequence[int]) -> Earlier | None:
+        found = history.previous(
+            results.points(self.layout, seen.target, benchmark.name),
+            seen.commit,
+            metric=benchmark.metric,
+            direction=benchmark.direction,
+            seeds=seeds,
+        )
         return None if found is None else Earlier(run=found.run, commit=found.commit, values=found.values())
 
     def _image(self, target: str) -> Image:

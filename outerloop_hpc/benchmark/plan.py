@@ -76,8 +76,8 @@ def _steps(spec: RunSpec, work: BenchmarkWork) -> tuple[StepSpec, ...]:
 def _ask(run: str, cancelled: Sequence[Outcome]) -> Ask:
     which = "the measurement" if len(cancelled) == 1 else f"{len(cancelled)} measurements"
     return Ask(
-        question=f"somebody cancelled {which}: `outerloop-hpc runs resume {run}` to measure again, "
-        f"or `outerloop-hpc runs end {run}`",
+        question=f"somebody cancelled {which}: `outerloop-hpc runs resume {run} --reason …` to measure again, "
+        f"or `outerloop-hpc runs end {run} --reason …`",
         reason=cancelled[0].reason,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from outerloop_hpc import fsio
 from outerloop_hpc.benchmark.history import Point, ledger_rows
 from outerloop_hpc.documents import load
@@ -25,6 +27,12 @@ def points(layout: Layout, target: str, benchmark: str) -> list[Point]:
     return sorted(found, key=lambda point: (point.at, point.run))
 
 
+def best_points(layout: Layout, target: str, rows: Mapping[str, ledger.Row]) -> dict[str, Point]:
+    """Return the point that the best number of each ledger row comes from, by benchmark."""
+    found = {point.run: point for point in _every(layout, target)}
+    return {name: found[row.best_run] for name, row in rows.items()}
+
+
 def refresh_ledger(layout: Layout, target: str) -> dict[str, ledger.Row]:
     """Render ``results/<target>/leader.json`` and ``BENCHMARKS.md`` from the history; the last writer is never wrong.
 
@@ -39,12 +47,16 @@ def refresh_ledger(layout: Layout, target: str) -> dict[str, ledger.Row]:
             return rows
 
 
+def _every(layout: Layout, target: str) -> list[Point]:
+    return [point for name in benchmarks(layout, target) for point in points(layout, target, name)]
+
+
 def _documents(layout: Layout, target: str) -> list[list[str]]:
     return [fsio.names(layout.results / target / name) for name in benchmarks(layout, target)]
 
 
 def _render(layout: Layout, target: str) -> dict[str, ledger.Row]:
-    every = [point for name in benchmarks(layout, target) for point in points(layout, target, name)]
+    every = _every(layout, target)
     rows = ledger_rows(every)
     folder = layout.results / target
     digits = {point.benchmark: point.display_digits for point in every}

@@ -35,6 +35,7 @@ class BenchmarkWork(Value):
     Attributes:
         eval_minutes: wall limit of the command, already clamped by the operator.
         seeds: one array element each.
+        head: whether the commit was the branch's head when the run was made; older commits are measured on request.
     """
 
     benchmark: str
@@ -53,6 +54,7 @@ class BenchmarkWork(Value):
     max_tries: int = 3
     containment: Containment = Field(default_factory=Containment)
     earlier: Earlier | None = None
+    head: bool = True
 
 
 def work_of(spec: RunSpec) -> BenchmarkWork:

@@ -9,7 +9,7 @@ from datetime import datetime
 from outerloop_hpc import fsio
 from outerloop_hpc.engine import archive, runs, watch
 from outerloop_hpc.engine.layout import Layout, RunFolder
-from outerloop_hpc.errors import Fault, OuterloopError
+from outerloop_hpc.errors import Fault, OuterloopError, UsageError
 from outerloop_hpc.report.costs import Window
 from outerloop_hpc.report.formulas import footer
 from outerloop_hpc.report.jobs import JobReport, job_reports
@@ -25,10 +25,12 @@ def selection(
     """Read the options that choose rows.
 
     Raises:
-        UsageError: a time that is not one, or a state that Slurm does not know.
+        UsageError: a time that is not one, a window that ends before it starts, or a state that Slurm does not know.
     """
     now = datetime.now().astimezone()
     window = Window(moment(since, now) if since else None, moment(until, now) if until else None)
+    if window.start is not None and window.end is not None and window.start >= window.end:
+        raise UsageError(f"-S {since} is not before -E {until}: nothing lies in {window}")
     return Selection(
         window=window,
         users=words(users),

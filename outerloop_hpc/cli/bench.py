@@ -101,18 +101,23 @@ def ledger(context: typer.Context, target: TargetName, *, out: Out) -> None:
 
     Example: outerloop-hpc bench ledger iris
     """
-    from outerloop_hpc.benchmark.results import refresh_ledger  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.results import best_points, refresh_ledger  # noqa: PLC0415 - heavy
     from outerloop_hpc.cli.points import LEDGER_COLUMNS, ledger_rows  # noqa: PLC0415 - as above
+    from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
 
     out.offer(LEDGER_COLUMNS)
     here = session(context)
     rows = refresh_ledger(here.layout, target)
+    if not rows and target not in here.settings.targets:
+        raise UsageError(f"nothing was measured of {target}, and no target of that name is configured")
     footer = [f"rendered into {here.layout.results / target}/BENCHMARKS.md and leader.json"] if rows else []
-    out.show(here, "bench ledger", LEDGER_COLUMNS, ledger_rows(rows), footer=footer)
+    out.show(
+        here, "bench ledger", LEDGER_COLUMNS, ledger_rows(rows, best_points(here.layout, target, rows)), footer=footer
+    )
 
 
 def _pairs(here: Session, old: str, new: str, target: str, benchmark: str) -> list[tuple[Point, Point]]:
-    from outerloop_hpc.benchmark.history import pick  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.history import pick_pair  # noqa: PLC0415 - heavy
     from outerloop_hpc.benchmark.results import benchmarks, points  # noqa: PLC0415 - as above
     from outerloop_hpc.cli.points import only_target  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
@@ -123,7 +128,7 @@ def _pairs(here: Session, old: str, new: str, target: str, benchmark: str) -> li
     for name in names:
         known = points(here.layout, chosen, name)
         try:
-            found.append((pick(known, old), pick(known, new)))
+            found.append(pick_pair(known, old, new))
         except UsageError as error:
             missing.append(str(error))
     if not found:
@@ -135,7 +140,7 @@ def _seeds(text: str) -> tuple[int, ...]:
     from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - keeps help quick
 
     try:
-        found = tuple(int(part) for part in text.split(",") if part.strip())
+        found = tuple(int(part) for part in text.split(",")) if text else ()
     except ValueError as error:
         raise UsageError(f"--seeds {text!r}: whole numbers separated by commas are needed: 1,2,3") from error
     if len(set(found)) != len(found) or any(not 0 <= seed < 2**63 for seed in found):

@@ -7,7 +7,7 @@ import math
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Self
 
 UNKNOWN: Final = "-"
 _UNITS: Final = ("B", "K", "M", "G", "T", "P")
@@ -54,6 +54,18 @@ def plain(value: object) -> str:
     return str(value)
 
 
+class Measured(float):
+    """A measured number with the significant digits that its contract wants people to see."""
+
+    digits: int
+
+    def __new__(cls, value: float, digits: int) -> Self:
+        """Make one."""
+        made = super().__new__(cls, value)
+        made.digits = digits
+        return made
+
+
 def readable(name: str, value: object) -> str:
     """Write a value for people, by the unit in its column's name; unknown is ``-``."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -70,6 +82,8 @@ def readable(name: str, value: object) -> str:
 
 
 def _number(value: float) -> str:
+    if isinstance(value, Measured):
+        return f"{value:.{value.digits}g}"
     if isinstance(value, int):
         return str(value)
     return f"{value:.3g}" if abs(value) < _PLACES else f"{value:.1f}"

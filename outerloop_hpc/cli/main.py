@@ -66,7 +66,7 @@ def main() -> None:
     collector.seldom()
     signal.signal(signal.SIGINT, _interrupted)
     try:
-        app()
+        _whole()
     except OuterloopError as error:
         talk(f"outerloop-hpc: {error}")
         sys.exit(error.exit_status)
@@ -77,6 +77,18 @@ def main() -> None:
     except OSError as error:
         talk(f"outerloop-hpc: {error}; the same command may work later")
         sys.exit(Exit.TRY_LATER)
+
+
+def _whole() -> None:
+    """Run the command and write out what it said, so that whatever goes wrong with stdout is answered by ``main``."""
+    try:
+        app()
+    except SystemExit:
+        # Typer answers a closed pipe itself: it wraps stdout and leaves with 1, which means a fault of ours here.
+        if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
+            raise BrokenPipeError from None
+        sys.stdout.flush()
+        raise
 
 
 def _interrupted(_number: int, _frame: FrameType | None) -> None:

@@ -48,7 +48,7 @@ def reconcile(context: typer.Context, *, out: Out, dry_run: DryRun = False, quie
     _pass(session(context), "reconcile", out, launch=False, dry_run=dry_run, quiet=quiet)
 
 
-def advance(context: typer.Context, run: Run, wait: Wait = 0.0) -> None:
+def advance(context: typer.Context, run: Run, wait: Wait = 0.0, dry_run: DryRun = False) -> None:
     """Move one run on: plan it, commit, submit. Wake jobs call this.
 
     Example: outerloop-hpc advance benchmark-iris-20261129T120000Z-1a2b3c4d --wait 60
@@ -57,9 +57,15 @@ def advance(context: typer.Context, run: Run, wait: Wait = 0.0) -> None:
     """
     from outerloop_hpc.cli.follow import follow  # noqa: PLC0415 - heavy
     from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - heavy
+    from outerloop_hpc.engine.tick import Pass  # noqa: PLC0415 - as above
 
     here = session(context)
     folder = find(here.layout, run)
+    if dry_run:
+        planned = Pass(here.engine, launch=False, dry_run=True, only=[folder.run_id]).run()
+        for _, line in planned.lines:
+            talk(f"{line.subject}: {line.verdict} by {line.rule}: {line.reason}")
+        raise typer.Exit(say_how_it_went(planned))
     raise typer.Exit(follow(here, [folder.run_id], wait_s=wait))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from outerloop_hpc import fsio
 from outerloop_hpc.benchmark.history import Point, compare_points, previous
 from outerloop_hpc.benchmark.results import benchmarks, points
+from outerloop_hpc.cli.cells import Measured
 from outerloop_hpc.cli.output import Column
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.spec import stamp
@@ -21,7 +22,7 @@ HISTORY_COLUMNS = (
     Column("median", "of the metric"),
     Column("minimum", "smallest"),
     Column("maximum", "largest"),
-    Column("verdict", "against the commit before it, in pairs of equal seeds"),
+    Column("verdict", "against the newest other head with that metric, in pairs of equal seeds"),
     Column("nodes", "where", shown=False),
     Column("runtime", "containment", shown=False),
     Column("image_sha256", "image", shown=False),
@@ -48,6 +49,13 @@ LEDGER_COLUMNS = (
     Column("direction", "min or max is better"),
     Column("baseline", "the first median"),
     Column("best", "the best median"),
+    Column("minimum", "smallest of the best run's seeds"),
+    Column("maximum", "largest of the best run's seeds"),
+    Column("seeds", "how many seeds the best run measured"),
+    Column("commit", "commit that the best run measured"),
+    Column("nodes", "where the best run was", shown=False),
+    Column("runtime", "its containment", shown=False),
+    Column("image_sha256", "its image", shown=False),
     Column("best_run", "who measured it"),
     Column("updated"),
 )
@@ -66,22 +74,28 @@ def history_rows(layout: Layout, target: str, benchmark: str) -> Iterator[Mappin
     for name in [benchmark] if benchmark else known:
         found = points(layout, target, name)
         for number, point in enumerate(found):
-            before = previous(found[:number], point.commit)
+            before = previous(
+                found[:number], point.commit, metric=point.metric, direction=point.direction, seeds=point.seeds()
+            )
             yield {
                 "at": stamp(point.at),
                 "benchmark": name,
                 "commit": point.commit[:12],
                 "seeds": len(point.samples),
-                "median": point.median,
-                "minimum": point.minimum,
-                "maximum": point.maximum,
+                "median": Measured(point.median, point.display_digits),
+                "minimum": Measured(point.minimum, point.display_digits),
+                "maximum": Measured(point.maximum, point.display_digits),
                 "verdict": None if before is None else str(compare_points(before, point).verdict),
-                "nodes": ",".join(sorted({sample.node for sample in point.samples})),
+                "nodes": _nodes(point),
                 "runtime": point.runtime,
                 "image_sha256": point.image_sha256 or None,
                 "metric": point.metric,
                 "run": point.run,
             }
+
+
+def _nodes(point: Point) -> str:
+    return ",".join(sorted({sample.node for sample in point.samples}))
 
 
 def compare_rows(pairs: Sequence[tuple[Point, Point]]) -> Iterator[Mapping[str, object]]:
@@ -92,7 +106,9 @@ def compare_rows(pairs: Sequence[tuple[Point, Point]]) -> Iterator[Mapping[str, 
             "benchmark": new.benchmark,
             "verdict": str(found.verdict),
             "pairs": found.pairs,
-            "median_difference": found.median_difference,
+            "median_difference": (
+                None if found.median_difference is None else Measured(found.median_difference, new.display_digits)
+            ),
             "p_better": found.p_better,
             "p_worse": found.p_worse,
             "floor": found.floor,
@@ -122,15 +138,24 @@ def compare_text(pairs: Sequence[tuple[Point, Point]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def ledger_rows(rows: Mapping[str, Row]) -> Iterator[Mapping[str, object]]:
-    """Yield one row per ledger row."""
+def ledger_rows(rows: Mapping[str, Row], best: Mapping[str, Point]) -> Iterator[Mapping[str, object]]:
+    """Yield one row per ledger row; ``best`` is the point that its best number comes from, by benchmark."""
     for row in rows.values():
+        point = best[row.benchmark]
+        digits = point.display_digits
         yield {
             "benchmark": row.benchmark,
             "metric": row.metric,
             "direction": row.direction,
-            "baseline": row.baseline,
-            "best": row.best,
+            "baseline": Measured(row.baseline, digits),
+            "best": Measured(row.best, digits),
+            "minimum": Measured(point.minimum, digits),
+            "maximum": Measured(point.maximum, digits),
+            "seeds": len(point.samples),
+            "commit": point.commit[:12],
+            "nodes": _nodes(point),
+            "runtime": point.runtime,
+            "image_sha256": point.image_sha256 or None,
             "best_run": row.best_run,
             "updated": row.updated,
         }

@@ -76,14 +76,8 @@ def runs(context: typer.Context, *, out: Out, only: dict[str, str]) -> None:
 
 @command(app, "costs")
 @lists
-def costs(
-    context: typer.Context,
-    *,
-    out: Out,
-    by: By = "month,user",
-    since: Since = "",
-    until: Until = "",
-) -> None:
+@_filters
+def costs(context: typer.Context, *, out: Out, only: dict[str, str], by: By = "month,user") -> None:
     """CPU and GPU hours by month, account, partition, user …; what only touches the window counts with its part.
 
     Example: outerloop-hpc report costs --by month,account,partition
@@ -96,9 +90,9 @@ def costs(
     names = {**dict.fromkeys(keys, "grouped by this"), **rows.COST_COLUMNS}
     shown = _columns(names, tuple(names))
     out.offer(shown)
-    here = session(context)
-    wanted = selection(since=since, until=until)
-    found = job_pairs(here.layout, wanted)
+    here, run = session(context), only.pop("run")
+    wanted = selection(**only)
+    found = job_pairs(here.layout, wanted, run)
     made = sum_up([job for _, job in found.pairs], keys, wanted.window, now=int(time.time()))
     footer = found.footer(out.columns or tuple(names))
     listed = [rows.cost_row(cost, keys) for cost in made]

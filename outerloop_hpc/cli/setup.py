@@ -78,7 +78,8 @@ def init(
         text += _TARGET.format(name=_key(name), repository=_quoted(address))
     root = before.settings.state.root
     if dry_run:
-        talk(f"would write {project} and prepare {root}")
+        what = f"{project} is there already and would stay as it is" if project.exists() else f"would write {project}"
+        talk(f"{what}; would prepare {root}")
         return
     fresh = not project.exists()
     if fresh:

@@ -20,6 +20,7 @@ from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.errors import OuterloopError
 from outerloop_hpc.process import Runner
 from outerloop_hpc.slurm.environment import query_environment
+from outerloop_hpc.target.mirror import ask
 
 _OLDEST_GIT = (2, 31)
 _SKEW_S = 5.0
@@ -175,7 +176,13 @@ class Doctor:
         if not self.settings.targets:
             yield Finding("targets", Level.WARN, "none is configured", "add [targets.NAME] to outerloop.toml")
         for name, target in self.settings.targets.items():
-            yield Finding("targets", Level.OK, f"{name}: {target.repository} ({target.branch})")
+            try:
+                ask(target.repository, target.branch, timeout_s=_TIMEOUT_S)
+            except OuterloopError as error:
+                advice = f"mend [targets.{name}] in outerloop.toml, or the access to it"
+                yield Finding("targets", Level.FAIL, f"{name}: {error}", advice)
+            else:
+                yield Finding("targets", Level.OK, f"{name}: {target.repository} ({target.branch})")
 
     def _last_pass(self) -> Iterator[Finding]:
         """Say when a pass was last completed: a cron line that was wiped is noticed by nothing else."""

@@ -18,6 +18,8 @@ MAX_LINE = 256 * 1024
 MAX_DEPTH = 64
 #: Further numbers of the same object that are kept.
 MAX_METRICS = 100
+#: Larger numbers are refused: their sums and differences, and so medians and comparisons, would not be finite.
+LARGEST = 1e300
 _MAX_NAME = 128
 _EXACT_DIGITS = 18
 #: The closing quote is optional, so that an open string is one match and not a search from each of its quotes.
@@ -113,6 +115,8 @@ def _judge(loaded: dict[str, Any], metric: str) -> Reading | Unusable:
         return Unusable(f"{metric!r} is {_kind(value)}, not a number")
     if not math.isfinite(value):
         return Unusable(f"{metric!r} is not finite: NaN, Infinity or beyond what a double holds")
+    if abs(value) > LARGEST:
+        return Unusable(f"{metric!r} is beyond {LARGEST:g}: no difference of such numbers could be computed")
     others = {
         name: float(other)
         for name, other in sorted(loaded.items())

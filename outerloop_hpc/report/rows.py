@@ -56,13 +56,15 @@ JOB_COLUMNS: Final[Mapping[str, str]] = {
 #: Those shown when nobody chooses.
 JOB_SHOWN: Final = (
     "job_id",
-    "name",
+    "run_id",
     "outcome",
+    "state",
     "elapsed_s",
     "time_efficiency",
     "cpu_efficiency",
     "memory_efficiency",
     "memory_used_bytes",
+    "nodes",
     "cpu_hours",
     "gpu_hours",
     "notes",

@@ -16,7 +16,7 @@ from outerloop_hpc import effects, fsio
 from outerloop_hpc.clock import Clock, SystemClock
 from outerloop_hpc.errors import TryLater, UsageError
 from outerloop_hpc.target.export import export
-from outerloop_hpc.target.git import Contended
+from outerloop_hpc.target.git import Contended, answer, environment, trusting
 from outerloop_hpc.target.repository import LogEntry, Repository, create_bare
 from outerloop_hpc.target.tree import Change
 
@@ -135,6 +135,21 @@ class Mirror:
                 self._clock.sleep(_BACK_OFF_S * 2**number)
             else:
                 return
+
+
+def ask(source: str, branch: str, *, timeout_s: float) -> None:
+    """Ask a target's repository for its branch and fetch nothing.
+
+    Raises:
+        UsageError: no such repository or branch.
+        TryLater: the source or the network does not answer.
+    """
+    address, name = address_of(source), checked_branch(branch)
+    with trusting(address) as config:
+        settings = {**environment(), "GIT_CONFIG_GLOBAL": str(config)}
+        said = answer(Path("/"), ("ls-remote", "--", address, f"refs/heads/{name}"), settings, timeout_s, b"")
+    if not said.strip():
+        raise UsageError(f"{source}: there is no branch {branch!r}")
 
 
 def checked_branch(branch: str) -> str:

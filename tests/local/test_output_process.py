@@ -83,3 +83,21 @@ def test_a_poor_locale_shows_escapes_and_ends_well() -> None:
     env = environment(LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0")
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, check=True, timeout=60)
     assert done.stdout.count(b"gr\\xfcn") == 40
+
+
+def test_a_reader_who_has_enough_is_no_failure(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "outerloop_hpc.cli.main", "--state", str(tmp_path), "config", "show"]
+    try:
+        done = subprocess.run(
+            command,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            env=environment(HOME=str(tmp_path)),
+            cwd=tmp_path,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from outerloop_hpc import effects, fsio
-from outerloop_hpc.benchmark.history import Point, Sample, compare_points, ledger_rows, path_of, pick, previous
-from outerloop_hpc.benchmark.results import benchmarks, points, refresh_ledger
+from outerloop_hpc.benchmark.history import (
+    Point,
+    Sample,
+    compare_points,
+    ledger_rows,
+    path_of,
+    pick_pair,
+    previous,
+)
+from outerloop_hpc.benchmark.results import benchmarks, best_points, points, refresh_ledger
+from outerloop_hpc.cli.cells import readable
+from outerloop_hpc.cli.points import history_rows
+from outerloop_hpc.cli.points import ledger_rows as shown_ledger
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.errors import Fault, UsageError
 from tests.unit.engine.made import after
@@ -40,6 +51,16 @@ def point(number: int, commit: str, *values: float, **more: Any) -> Point:
     return Point(**{**given, **more})
 
 
+def pick(found: Sequence[Point], wanted: str) -> Point:
+    return pick_pair(found, wanted, wanted)[1]
+
+
+def before(
+    found: Sequence[Point], commit: str, *, metric: str = "acc", direction: Literal["min", "max"] = "max"
+) -> Point | None:
+    return previous(found, commit, metric=metric, direction=direction, seeds=range(5))
+
+
 HISTORY = [point(1, A), point(2, B), point(3, B), point(4, A)]
 
 
@@ -63,11 +84,36 @@ def test_a_beginning_of_several_commits_is_a_usage_error() -> None:
 
 
 def test_the_earlier_point_is_the_newest_of_another_commit() -> None:
-    found = previous(HISTORY, A)
+    found = before(HISTORY, A)
     assert found is not None
     assert found.run == "run-3"
-    assert previous(HISTORY[1:3], B) is None
-    assert previous([], A) is None
+    assert before(HISTORY[1:3], B) is None
+    assert before([], A) is None
+
+
+def test_other_seeds_tried_in_between_do_not_take_the_pairs_away() -> None:
+    own, tried = point(1, A, *[1.0] * 5), point(2, A, samples=(Sample(seed=77, value=1.0),))
+    found = before([own, tried], B)
+    assert found is not None
+    assert found.run == own.run
+    new = point(3, B, *[2.0] * 5)
+    assert [one.run for one in pick_pair([own, tried, new], A, B)] == [own.run, new.run]
+
+
+def test_an_older_commit_measured_on_request_is_no_previous_head() -> None:
+    first, second = point(1, A), point(2, B)
+    again = point(3, A, head=False)
+    assert before([first, second, again], "cccc3333") == second
+    assert before([first, second], "aaaa1111") == second
+
+
+def test_a_contract_that_changes_the_metric_starts_a_new_row_and_a_new_comparison() -> None:
+    old, new = point(1, A, 5.0), point(2, B, 0.5, metric="loss", direction="min")
+    assert before([old], B, metric="loss", direction="min") is None
+    assert before([old, new], "cccc3333") == old
+    row = ledger_rows([new, old])["accuracy"]
+    assert (row.metric, row.baseline) == ("loss", 0.5)
+    assert ledger_rows([old, new, point(3, A, 4.0)])["accuracy"].best == 5.0
 
 
 def test_points_are_compared_in_pairs_with_the_newer_ones_floors() -> None:
@@ -106,6 +152,21 @@ def test_the_ledger_is_rendered_from_the_files_and_stays_when_one_is_broken(tmp_
     with pytest.raises(Fault, match=r"run-9\.json"):
         refresh_ledger(layout, "iris")
     assert {name: (folder / name).read_bytes() for name in rendered} == rendered
+
+
+def test_the_history_and_the_ledger_show_the_digits_that_the_contract_asks_for(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    for one in (point(1, A, 10.001, display_digits=8), point(2, B, 10.002, display_digits=8)):
+        path = tmp_path / path_of("iris", one.benchmark, one.run)
+        fsio.make_folder(path.parent)
+        fsio.publish(path, one.encoded())
+    shown = [readable("median", row["median"]) for row in history_rows(layout, "iris", "")]
+    assert shown == ["10.001", "10.002"]
+    rows = refresh_ledger(layout, "iris")
+    (row,) = shown_ledger(rows, best_points(layout, "iris", rows))
+    assert (row["commit"], row["seeds"], row["minimum"], row["maximum"]) == (B, 1, 10.002, 10.002)
+    assert {"nodes", "runtime", "image_sha256"} < set(row)
+    assert (readable("baseline", row["baseline"]), readable("best", row["best"])) == ("10.001", "10.002")
 
 
 def test_nothing_measured_renders_nothing(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_no_seed_measured() -> None:
 def test_a_person_who_cancels_is_asked_even_while_others_are_under_way() -> None:
     (ask,) = decide(value(1), outcome("cancelled by a person", reason="by uid 0"), PENDING)
     assert isinstance(ask, Ask)
-    assert f"runs resume {RUN}" in ask.question
+    assert f"runs resume {RUN} --reason" in ask.question  # without one the command refuses
     assert f"runs end {RUN}" in ask.question
     assert ask.reason == "by uid 0"
     (ask,) = decide(*[outcome("cancelled by a person")] * 3)
@@ -196,6 +196,15 @@ def test_a_record_without_a_number_keeps_no_run_from_closing() -> None:
     point = point_of(made, state)
     assert point is not None
     assert point.values() == {11: 1.0}
+
+
+def test_numbers_whose_differences_overflow_keep_no_run_from_closing() -> None:
+    made = spec(earlier=Earlier(run="r", commit="0123456789abcdef", values=dict.fromkeys(SEEDS, -1.7e308)))
+    state = settled(made, dict.fromkeys(SEEDS, ("completed", {"value": 1.7e308})))
+    assert KIND.documents(made, state) == {}
+    assert state.ended is not None
+    assert state.ended.ending == "failed"
+    assert "Against" not in KIND.report(made, state)
 
 
 def test_a_run_that_measured_nothing_or_goes_on_leaves_no_point() -> None:

@@ -262,6 +262,21 @@ def test_explain_tells_every_event_and_what_it_rests_on(cli: Cli, state: Layout)
     assert '{"queue": "no row"}' in text
 
 
+def test_a_dry_advance_says_what_it_would_do_and_writes_nothing(cli: Cli, state: Layout) -> None:
+    before = tree(state.root)
+    said = cli("advance", NEW, "--dry-run")
+    assert said.status == 0
+    assert "kind.submit" in said.err
+    assert tree(state.root) == before
+
+
+@pytest.mark.parametrize("which", ["runs", "jobs", "costs"])
+def test_every_report_is_narrowed_as_sacct_is(cli: Cli, state: Layout, which: str) -> None:
+    narrowed = ["-S", "now-7days", "-E", "now", "-u", "nobody", "-A", "none", "-M", "nowhere", "--run", RUNNING]
+    said = cli("report", which, *narrowed, "--json")
+    assert (said.status, said.rows) == (0, [])
+
+
 def test_explain_changes_nothing(cli: Cli, state: Layout) -> None:
     before = tree(state.root)
     assert cli("explain", RUNNING).status == 0
@@ -294,6 +309,8 @@ def test_settings_are_shown_with_their_origin(cli: Cli, tmp_path: Path) -> None:
         ["bench", "run", "iris"],
         ["bench", "compare", "aaaa", "bbbb"],
         ["report", "jobs", "-S", "yesterdayish"],
+        ["report", "jobs", "-S", "now", "-E", "now-7days"],
+        ["bench", "ledger", "no-such-target"],
         ["runs", "end", RUNNING],
         ["runs", "resume", RUNNING, "--reason", "it is not parked"],
         ["runs", "end", CLOSED, "--reason", "it has ended"],
@@ -410,6 +427,9 @@ def test_a_pause_is_said_and_launches_nothing(cli: Cli, state: Layout) -> None:
     assert "PAUSE" in json.loads(said.out)["held"]
     assert "no launches" in said.err
     assert (NEW, "launch.held") in {(row["run"], row["rule"]) for row in said.rows}
+    followed = cli("advance", NEW)
+    assert followed.status == 10
+    assert "no launches" in followed.err, "who waits for one run must not wait in vain"
 
 
 def test_init_writes_what_is_missing_and_keeps_what_is_there(cli: Cli, tmp_path: Path) -> None:
@@ -417,6 +437,7 @@ def test_init_writes_what_is_missing_and_keeps_what_is_there(cli: Cli, tmp_path:
     assert not (tmp_path / "outerloop.toml").exists()
     assert cli("init").status == 0
     (tmp_path / "outerloop.toml").write_text("[bench]\nseeds = 2\n", encoding="utf-8")
+    assert "would stay as it is" in cli("init", "--dry-run").err
     assert "stays as it is" in cli("init").err
     assert (tmp_path / "state" / "jobs" / "measure.toml").is_file()
     assert (tmp_path / "outerloop.toml").read_text(encoding="utf-8") == "[bench]\nseeds = 2\n"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outerloop_hpc.cli.cells import duration, escaped, harmless, plain, readable, size, width
+from outerloop_hpc.cli.cells import Measured, duration, escaped, harmless, plain, readable, size, width
 from outerloop_hpc.cli.output import Column, Form, Listing, Manner, choose, emit, helpformat
 from outerloop_hpc.cli.terminal import Terminal
 from outerloop_hpc.errors import UsageError
@@ -191,6 +191,9 @@ def test_numbers_that_json_does_not_know_are_unknown() -> None:
         ("gpu_hours", 0.0, "0"),
         ("gpu_hours", 1234.5678, "1234.6"),
         ("gpu_hours", 0.01777, "0.0178"),
+        ("median", Measured(10.002, 6), "10.002"),
+        ("median", Measured(123456789.123, 4), "1.235e+08"),
+        ("median", Measured(1e300, 6), "1e+300"),
         ("x", True, "yes"),
         ("x", ("a", "b"), "a,b"),
         ("memory_used_bytes", 0, "0B"),
@@ -205,6 +208,12 @@ def test_numbers_that_json_does_not_know_are_unknown() -> None:
 )
 def test_values_for_people(name: str, value: object, text: str) -> None:
     assert readable(name, value) == text
+
+
+def test_a_measured_number_is_whole_for_machines() -> None:
+    value = Measured(0.123456789012, 3)
+    assert plain(value) == "0.123456789012"
+    assert json.loads(json.dumps(value)) == 0.123456789012
 
 
 def test_zero_is_not_unknown() -> None:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outerloop_hpc.measure.output import MAX_LINE, MAX_METRICS, Reading, Unusable, read_metric
+from outerloop_hpc.measure.output import LARGEST, MAX_LINE, MAX_METRICS, Reading, Unusable, read_metric
 
 pytestmark = pytest.mark.unit
 
-FINITE = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**15), 10**15)
+FINITE = st.floats(-LARGEST, LARGEST) | st.integers(-(10**15), 10**15)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -55,6 +55,7 @@ def test_the_last_object_with_the_metric_counts(output: bytes, value: float) -> 
         (b'{"score":\n 1}', "no line"),
         (b"{score: 1}", "no line"),
         (b'{"score": true}', "true or false"),
+        (b'{"score": -1.7e308}', "beyond 1e+300"),
         (b'{"score": "1"}', "a string"),
         (b'{"score": null}', "null"),
         (b'{"score": [1]}', "a list"),

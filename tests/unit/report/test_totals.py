@@ -184,6 +184,7 @@ def test_rows_have_exactly_the_columns_they_promise() -> None:
     by = ("month", "user")
     assert list(cost_row(costs([one], by, now=0)[0], by)) == [*by, *COST_COLUMNS]
     assert set(JOB_SHOWN) < set(JOB_COLUMNS)
+    assert {"run_id", "state", "nodes"} < set(JOB_SHOWN)  # the help promises them
     assert set(RUN_SHOWN) < set(RUN_COLUMNS)
     assert str(job_row(one)["started_at"]) == "2026-01-31 22:00:00+00:00"
 
