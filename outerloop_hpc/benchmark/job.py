@@ -85,4 +85,6 @@ def _result(context: Context, work: BenchmarkWork, found: Measurement) -> Result
         return Result("completed", "", payload)
     if found.outcome is Outcome.INFRASTRUCTURE:
         return Result("infrastructure", found.reason, payload)
+    if found.outcome is Outcome.OUT_OF_MEMORY:
+        return Result("out_of_memory", found.reason, payload)
     return Result("failed", found.reason, payload)

@@ -233,6 +233,18 @@ def test_running_out_of_memory_is_repeated_once_with_twice_as_much() -> None:
     assert one.wait(100_000).plan().events == ()
 
 
+def test_a_record_of_running_out_of_memory_gets_twice_as_much_instead_of_the_same_again() -> None:
+    one = table(step(memory_mb=500))
+    asked = []
+    for _ in range(2):
+        made = one.wait(4000).plan()
+        asked += [e.resources.memory_mb for e in made.events if isinstance(e, ev.SubmissionIntended)]
+        one.bind()
+        one.plan(evidence(look("RUNNING", "RUNNING"), record=record("out_of_memory")))
+    assert asked == [500, 1000]
+    assert one.settled() == "out of memory"
+
+
 def test_running_out_of_memory_that_nobody_asked_for_is_not_repeated() -> None:
     one = table()
     one.start()

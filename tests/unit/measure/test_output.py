@@ -83,6 +83,13 @@ def test_an_unusable_last_result_does_not_fall_back_to_an_older_one() -> None:
     assert isinstance(read_metric(b'{"score": 1}\n{"score": 2, "x": "\xff"}', "score"), Unusable)
 
 
+@pytest.mark.parametrize("last", [b'{"score": nan}', b'{"score": -inf}', b'{"score": 2,}', b'{"score": }'])
+def test_a_last_result_that_is_no_json_does_not_fall_back_to_an_older_one(last: bytes) -> None:
+    found = read_metric(b'{"score": 1}\n' + last + b"\n", "score")
+    assert isinstance(found, Unusable)
+    assert "is not JSON" in found.reason
+
+
 def test_the_first_line_of_a_cut_output_is_not_trusted() -> None:
     assert isinstance(read_metric(b'{"score": 1}', "score", cut=True), Unusable)
     assert read_metric(b'{"score": 1}\n{"score": 2}', "score", cut=True) == Reading(2.0, {})
