@@ -11,7 +11,7 @@ from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.container.choose import choose
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.container.image import ImageRef, require
-from outerloop_hpc.container.runtime import Sandbox, make_scratch
+from outerloop_hpc.container.runtime import NotOnThisNode, Sandbox, make_scratch
 from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.errors import ConfigError, UsageError
 from outerloop_hpc.measure.child import Limits
@@ -20,12 +20,17 @@ from outerloop_hpc.measure.run import Request
 from outerloop_hpc.measure.run import measure as measure_once
 from outerloop_hpc.target.mirror import Mirror
 
+#: How Slurm tells a job its GPUs, and what their libraries obey.
+_DEVICES = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
+
 
 def measure(context: Context) -> Result:
     """Measure one seed."""
     work = work_of(context.spec)
     try:
         enclosure = _enclosure(context, work)
+    except NotOnThisNode as error:
+        return Result("infrastructure", str(error))
     except ConfigError as error:
         return Result("refused", str(error))
     checkout = context.scratch / "checkout"
@@ -66,11 +71,16 @@ def _enclosure(context: Context, work: BenchmarkWork) -> Enclosure:
         binds=(),
         workdir=PurePosixPath("/work"),
         scratch=scratch,
-        env={"LANG": "C.UTF-8"},
+        env={"LANG": "C.UTF-8", **_devices(context, work)},
         network=work.containment.network,
         gpus=work.resources.gpus > 0,
     )
     return Enclosure(runtime, sandbox, image)
+
+
+def _devices(context: Context, work: BenchmarkWork) -> dict[str, str]:
+    """Say which GPUs are this job's: where no cgroup hides the others, every job would take the first one."""
+    return {name: context.environ[name] for name in _DEVICES if work.resources.gpus and name in context.environ}
 
 
 def _result(context: Context, work: BenchmarkWork, found: Measurement) -> Result:

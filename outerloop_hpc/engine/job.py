@@ -100,12 +100,14 @@ class Execution:
         layout = Layout(Path(manifest.state_root))
         try:
             spec: RunSpec = load(RunSpec, layout.run(manifest.run).spec)
-            if spec.digest() != manifest.spec_digest:
-                return Result("refused", f"the run's specification is not the one that was submitted ({manifest.run})")
-            element = manifest.elements[self.index]
+        except (OuterloopError, OSError) as error:
+            # It was readable when this was submitted: what this node sees says nothing about the run.
+            return Result("infrastructure", f"the run's specification cannot be read on this node: {error}")
+        if spec.digest() != manifest.spec_digest:
+            return Result("refused", f"the run's specification is not the one that was submitted ({manifest.run})")
+        element = manifest.elements[self.index]
+        try:
             scratch = Path(tempfile.mkdtemp(prefix=f"ol-{self.nonce}-", dir=_scratch_root(spec.scratch, self.environ)))
-        except OuterloopError as error:
-            return Result("refused", str(error))
         except OSError as error:
             return Result("infrastructure", f"no scratch space: {error}")
         try:
@@ -186,12 +188,16 @@ def _scratch_root(wanted: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _remove_tree(folder: Path) -> None:
-    def allow(_function: object, path: str, _error: object) -> None:
-        with suppress(OSError):
-            Path(path).parent.chmod(0o700)
-            Path(path).unlink()
-
-    shutil.rmtree(folder, onerror=allow)
+    """Remove scratch, also folders in it that were made read-only (a cache of Go modules is a tree of them)."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        return
+    for parent, names, _ in os.walk(folder):
+        for path in (Path(parent, name) for name in names):
+            if not path.is_symlink():
+                with suppress(OSError):
+                    path.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Signals:
