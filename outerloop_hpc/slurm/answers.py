@@ -27,7 +27,8 @@ _LOST_CONVERSATION = re.compile(
     | network\ is\ unreachable | socket | i/o\ error | protocol\ version | temporarily\ unable | temporarily\ disabled
     | queue\ full | backup\ controller | standby\ mode | munge | authentication | name\ or\ service\ not\ known
     | message\ (?:send|receive)\ failure | insane\ message | incompatible\ versions | not\ responding | header\ lengths
-    | unable\ to\ connect | \btls\b | resource\ temporarily\ unavailable | interrupted | credential | invalid\ user\ id""",
+    | unable\ to\ connect | \btls\b | resource\ temporarily\ unavailable | interrupted | credential
+    | invalid\ user\ id""",
     re.IGNORECASE | re.VERBOSE,
 )
 
