@@ -34,9 +34,13 @@ def measure(context: Context) -> Result:
     except ConfigError as error:
         return Result("refused", str(error))
     checkout = context.scratch / "checkout"
+    mirror = Mirror(context.layout.mirrors / f"{context.spec.target}.git")
     try:
-        tree = Mirror(context.layout.mirrors / f"{context.spec.target}.git").export(context.spec.commit, checkout)
+        tree = mirror.export(context.spec.commit, checkout)
     except UsageError as error:
+        if not mirror.has(context.spec.commit):
+            # The pass that made the run saw it there: this node looks at an old listing, or at no mount at all.
+            return Result("infrastructure", f"the commit is not in the mirror as this node sees it: {error}")
         return Result("refused", str(error))
     if tree != work.tree:
         return Result("refused", f"commit {context.spec.commit} has tree {tree}, the run was made for {work.tree}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from outerloop_hpc.engine.body import Context, Stop
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.records import ManifestElement
 from outerloop_hpc.engine.spec import Image, ResourceAsk
+from outerloop_hpc.target.repository import create_bare
 from tests.unit.engine.made import SPEC, step
 
 pytestmark = pytest.mark.unit
@@ -65,6 +67,17 @@ def test_a_runtime_that_one_node_lacks_is_tried_elsewhere_and_not_final(
     found = job.measure(context(tmp_path, asked, image=str(image), environ={}))
     assert found.outcome == "infrastructure"
     assert "apptainer is not on PATH" in found.reason
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_commit_that_one_node_does_not_see_is_tried_elsewhere_and_not_final(tmp_path: Path, made: bool) -> None:
+    if made:
+        (tmp_path / "mirrors").mkdir()
+        create_bare(tmp_path / "mirrors" / "iris.git", "main")
+    given = context(tmp_path, work(), environ={})
+    found = job.measure(replace(given, spec=given.spec.model_copy(update={"commit": "c0ffee00" * 5})))
+    assert found.outcome == "infrastructure"
+    assert "not in the mirror as this node sees it" in found.reason
 
 
 @pytest.mark.parametrize(("gpus", "expected"), [(1, {"CUDA_VISIBLE_DEVICES": "3"}), (0, {})])
