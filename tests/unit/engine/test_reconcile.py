@@ -211,6 +211,17 @@ def test_a_node_that_failed_is_avoided_by_the_next_try() -> None:
     assert intent.exclude_nodes == ("n7",)
 
 
+def test_a_run_of_the_cluster_is_not_repeated_on_the_host_of_a_pass_without_sbatch() -> None:
+    one = table()
+    one.start()
+    lose(one)
+    began = {name: was.model_copy(update={"compute": "other"}) for name, was in one.state.submissions.items()}
+    one.state = one.state.model_copy(update={"submissions": began})
+    made = one.wait(4000).plan()
+    assert not [event for event in made.events if isinstance(event, ev.SubmissionIntended)]
+    assert "launch.elsewhere" in [line.rule for line in made.lines]
+
+
 def test_a_job_that_never_got_a_node_excludes_none() -> None:
     one = table()
     one.start()
