@@ -15,7 +15,6 @@ from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import UsageError
 from outerloop_hpc.measure import ledger
-from outerloop_hpc.measure.output import LARGEST
 from outerloop_hpc.measure.statistics import Comparison, Direction, compare, summarize
 
 _COMMIT = re.compile(r"^[0-9a-f]{4,64}$")
@@ -75,8 +74,7 @@ def measured(record_outcome: str, payload: Mapping[str, Any]) -> float | None:
     value = payload.get("value")
     if record_outcome != "completed" or isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    # Of a record that an older version left, too: a verdict or median that is not finite would hold the run for ever.
-    return float(value) if math.isfinite(value) and abs(value) <= LARGEST else None
+    return float(value) if math.isfinite(value) else None
 
 
 def point_of(spec: RunSpec, state: RunState) -> Point | None:

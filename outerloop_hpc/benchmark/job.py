@@ -11,7 +11,7 @@ from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.container.choose import choose
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.container.image import ImageRef, require
-from outerloop_hpc.container.runtime import Sandbox, make_scratch
+from outerloop_hpc.container.runtime import NotOnThisNode, Sandbox, make_scratch
 from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.errors import ConfigError, UsageError
 from outerloop_hpc.measure.child import Limits
@@ -20,18 +20,27 @@ from outerloop_hpc.measure.run import Request
 from outerloop_hpc.measure.run import measure as measure_once
 from outerloop_hpc.target.mirror import Mirror
 
+#: How Slurm tells a job its GPUs, and what their libraries obey.
+_DEVICES = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
+
 
 def measure(context: Context) -> Result:
     """Measure one seed."""
     work = work_of(context.spec)
     try:
         enclosure = _enclosure(context, work)
+    except NotOnThisNode as error:
+        return Result("infrastructure", str(error))
     except ConfigError as error:
         return Result("refused", str(error))
     checkout = context.scratch / "checkout"
+    mirror = Mirror(context.layout.mirrors / f"{context.spec.target}.git")
     try:
-        tree = Mirror(context.layout.mirrors / f"{context.spec.target}.git").export(context.spec.commit, checkout)
+        tree = mirror.export(context.spec.commit, checkout)
     except UsageError as error:
+        if not mirror.has(context.spec.commit):
+            # The pass that made the run saw it there: this node looks at an old listing, or at no mount at all.
+            return Result("infrastructure", f"the commit is not in the mirror as this node sees it: {error}")
         return Result("refused", str(error))
     if tree != work.tree:
         return Result("refused", f"commit {context.spec.commit} has tree {tree}, the run was made for {work.tree}")
@@ -66,11 +75,16 @@ def _enclosure(context: Context, work: BenchmarkWork) -> Enclosure:
         binds=(),
         workdir=PurePosixPath("/work"),
         scratch=scratch,
-        env={"LANG": "C.UTF-8"},
+        env={"LANG": "C.UTF-8", **_devices(context, work)},
         network=work.containment.network,
         gpus=work.resources.gpus > 0,
     )
     return Enclosure(runtime, sandbox, image)
+
+
+def _devices(context: Context, work: BenchmarkWork) -> dict[str, str]:
+    """Say which GPUs are this job's: where no cgroup hides the others, every job would take the first one."""
+    return {name: context.environ[name] for name in _DEVICES if work.resources.gpus and name in context.environ}
 
 
 def _result(context: Context, work: BenchmarkWork, found: Measurement) -> Result:
@@ -85,4 +99,6 @@ def _result(context: Context, work: BenchmarkWork, found: Measurement) -> Result
         return Result("completed", "", payload)
     if found.outcome is Outcome.INFRASTRUCTURE:
         return Result("infrastructure", found.reason, payload)
+    if found.outcome is Outcome.OUT_OF_MEMORY:
+        return Result("out_of_memory", found.reason, payload)
     return Result("failed", found.reason, payload)

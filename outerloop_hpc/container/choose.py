@@ -10,7 +10,7 @@ from pathlib import Path
 from outerloop_hpc.container.apptainer import Apptainer
 from outerloop_hpc.container.bubblewrap import Bubblewrap
 from outerloop_hpc.container.probe import GIVEN_VALUE, PLAIN_VALUE, Probed, probe
-from outerloop_hpc.container.runtime import Runtime, current_environment
+from outerloop_hpc.container.runtime import NotOnThisNode, Runtime, current_environment
 from outerloop_hpc.container.uncontained import Uncontained
 from outerloop_hpc.errors import ConfigError, TryLater
 from outerloop_hpc.process import Runner, run_command
@@ -80,7 +80,8 @@ def choose(  # noqa: PLR0913 - one call with everything passed in, by keyword
         return Uncontained(consent=uncontained, environ=around)
     program = which("bwrap" if picked == "bubblewrap" else picked)
     if program is None:
-        raise ConfigError(_missing(picked))
+        # Without an image nothing but this installation was asked for: no node would be better.
+        raise (NotOnThisNode if image is not None else ConfigError)(_missing(picked))
     maker = _Maker(picked, program, image, tools, around)
     return maker.proven(run, scratch, seen)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from outerloop_hpc import fsio
+from outerloop_hpc.container.runtime import NotOnThisNode
 from outerloop_hpc.documents import Document, load
 from outerloop_hpc.errors import ConfigError, Fault, TryLater
 
@@ -115,7 +116,7 @@ def _identity(path: Path) -> Identity:
     try:
         status = path.stat()
     except FileNotFoundError as error:
-        raise ConfigError(
+        raise NotOnThisNode(
             f"{path}: no such image on {os.uname().nodename}; build one with `outerloop-hpc image build`, "
             "and keep it where every node can read it"
         ) from error

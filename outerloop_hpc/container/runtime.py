@@ -21,6 +21,10 @@ HOST_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "XDG_RUNTI
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
+class NotOnThisNode(ConfigError):  # noqa: N818 - states what happened
+    """An image or its runtime is missing here; another node may well have it."""
+
+
 class Network(StrEnum):
     """What the command can reach. ``HOST``: it should have had nothing, but this runtime here cannot cut it off."""
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from outerloop_hpc import fsio
 from outerloop_hpc.clock import Clock, SystemClock
-from outerloop_hpc.documents import load
+from outerloop_hpc.documents import decode, load
 from outerloop_hpc.engine import records
 from outerloop_hpc.engine.body import Context, Result, Stop, resolve
 from outerloop_hpc.engine.layout import Layout, element_file
@@ -100,13 +100,16 @@ class Execution:
         layout = Layout(Path(manifest.state_root))
         try:
             path = layout.run(manifest.run).spec
-            spec: RunSpec = load(RunSpec, path)
-            if file_digest(fsio.read(path)) != manifest.spec_digest:
-                return Result("refused", f"the run's specification is not the one that was submitted ({manifest.run})")
-            element = manifest.elements[self.index]
+            data = fsio.read(path)
+            spec: RunSpec = decode(RunSpec, data, path)
+        except (OuterloopError, OSError) as error:
+            # It was readable when this was submitted: what this node sees says nothing about the run.
+            return Result("infrastructure", f"the run's specification cannot be read on this node: {error}")
+        if file_digest(data) != manifest.spec_digest:
+            return Result("refused", f"the run's specification is not the one that was submitted ({manifest.run})")
+        element = manifest.elements[self.index]
+        try:
             scratch = Path(tempfile.mkdtemp(prefix=f"ol-{self.nonce}-", dir=_scratch_root(spec.scratch, self.environ)))
-        except OuterloopError as error:
-            return Result("refused", str(error))
         except OSError as error:
             return Result("infrastructure", f"no scratch space: {error}")
         try:
@@ -187,12 +190,16 @@ def _scratch_root(wanted: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _remove_tree(folder: Path) -> None:
-    def allow(_function: object, path: str, _error: object) -> None:
-        with suppress(OSError):
-            Path(path).parent.chmod(0o700)
-            Path(path).unlink()
-
-    shutil.rmtree(folder, onerror=allow)
+    """Remove scratch, also folders in it that were made read-only (a cache of Go modules is a tree of them)."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        return
+    for parent, names, _ in os.walk(folder):
+        for path in (Path(parent, name) for name in names):
+            if not path.is_symlink():
+                with suppress(OSError):
+                    path.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Signals:

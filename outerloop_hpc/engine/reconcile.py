@@ -256,6 +256,13 @@ def _launch(planner: _Planner) -> None:
             "run", "launch.held", "wait", f"{len(steps)} steps wait; launches are held", "a pass that may launch"
         )
         return
+    began = {submission.compute for submission in planner.state.submissions.values()}
+    if began and here.compute not in began:
+        # A pass without sbatch on its PATH (cron has a short one) must not bring a cluster's work to its own host.
+        where = " and ".join(sorted(began))
+        reason = f"{len(steps)} steps wait; the run began on {where}, and this pass would submit to {here.compute}"
+        planner.say("run", "launch.elsewhere", "wait", reason, f"a pass that submits to {where}; or end the run")
+        return
     intents = intend(
         planner.state,
         steps,

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 from outerloop_hpc.documents import Document, Value
 from outerloop_hpc.engine.spec import Image, StepSpec
 
-RecordOutcome = Literal["completed", "failed", "infrastructure", "refused", "timed_out"]
+RecordOutcome = Literal["completed", "failed", "infrastructure", "refused", "timed_out", "out_of_memory"]
 
 CLAIM = "claim.json"
 RECORD = "record.json"

@@ -71,6 +71,7 @@ _RECORD_OUTCOMES: dict[str, TryOutcome] = {
     "refused": "done",
     "timed_out": "timed_out",
     "infrastructure": "lost",
+    "out_of_memory": "out_of_memory",
 }
 _WORD_OUTCOMES: dict[str, TryOutcome] = {
     "TIMEOUT": "timed_out",

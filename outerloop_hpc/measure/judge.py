@@ -47,7 +47,7 @@ def judge(metric: str, wall_s: float, enclosure: Enclosure, ended: Ended, oom_ki
     if ended.problem is not None:
         return _not_started(enclosure, ended)
     if ended.status != 0 and oom_killed > 0:
-        return Judged(Outcome.INFRASTRUCTURE, f"the node killed {oom_killed} of its processes for want of memory")
+        return Judged(Outcome.OUT_OF_MEMORY, f"the node killed {oom_killed} of its processes for want of memory")
     if ended.status == 0:
         return _read(metric, ended)
     return _nonzero(enclosure, ended)

@@ -10,11 +10,15 @@ from outerloop_hpc.documents import Value
 
 
 class Outcome(StrEnum):
-    """What came of it. Only ``measured`` has a value; ``infrastructure`` says nothing about the code measured."""
+    """What came of it. Only ``measured`` has a value; ``infrastructure`` says nothing about the code measured.
+
+    ``out_of_memory``: the kernel killed processes of it for want of memory; one more try may ask for more.
+    """
 
     MEASURED = "measured"
     FAILED = "failed"
     INFRASTRUCTURE = "infrastructure"
+    OUT_OF_MEMORY = "out_of_memory"
     INTERRUPTED = "interrupted"
 
 

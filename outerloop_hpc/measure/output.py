@@ -18,9 +18,8 @@ MAX_LINE = 256 * 1024
 MAX_DEPTH = 64
 #: Further numbers of the same object that are kept.
 MAX_METRICS = 100
-#: Larger numbers are refused: their sums and differences, and so medians and comparisons, would not be finite.
-LARGEST = 1e300
 _MAX_NAME = 128
+_SHOWN = 80
 _EXACT_DIGITS = 18
 #: The closing quote is optional, so that an open string is one match and not a search from each of its quotes.
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?')
@@ -79,7 +78,7 @@ def _from_line(line: bytes, metric: str, wanted: bytes) -> Reading | Unusable | 
         text = line.decode("utf-8")
     except UnicodeDecodeError:
         return _only_if_named(line, wanted, f"the line with {metric!r} is not UTF-8")
-    return _from_text(text, metric)
+    return _from_text(text, metric, line, wanted)
 
 
 def _only_if_named(line: bytes, wanted: bytes, reason: str) -> Unusable | None:
@@ -87,7 +86,7 @@ def _only_if_named(line: bytes, wanted: bytes, reason: str) -> Unusable | None:
     return Unusable(reason) if wanted in line else None
 
 
-def _from_text(text: str, metric: str) -> Reading | Unusable | None:
+def _from_text(text: str, metric: str, line: bytes, wanted: bytes) -> Reading | Unusable | None:
     twice: list[str] = []
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -101,7 +100,8 @@ def _from_text(text: str, metric: str) -> Reading | Unusable | None:
     try:
         loaded = json.loads(text, object_pairs_hook=pairs, parse_int=_integer, parse_constant=float)
     except (ValueError, RecursionError):
-        return None
+        # printf writes a diverged number as nan, which is no JSON: the number before it is not the result.
+        return _only_if_named(line, wanted, f"the last line with {metric!r} is not JSON: {text[:_SHOWN]!a}")
     if not isinstance(loaded, dict) or metric not in loaded:
         return None
     if twice:
@@ -115,8 +115,6 @@ def _judge(loaded: dict[str, Any], metric: str) -> Reading | Unusable:
         return Unusable(f"{metric!r} is {_kind(value)}, not a number")
     if not math.isfinite(value):
         return Unusable(f"{metric!r} is not finite: NaN, Infinity or beyond what a double holds")
-    if abs(value) > LARGEST:
-        return Unusable(f"{metric!r} is beyond {LARGEST:g}: no difference of such numbers could be computed")
     others = {
         name: float(other)
         for name, other in sorted(loaded.items())

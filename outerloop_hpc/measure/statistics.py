@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -72,8 +73,8 @@ def summarize(values: Iterable[float]) -> Summary:
     found = sorted(_finite(value, "a value") for value in values)
     if not found:
         raise UsageError("there is nothing to summarize: no value was measured")
-    median = statistics.median(found)
-    mad = statistics.median(abs(value - median) for value in found)
+    median = _median(found)
+    mad = _median([abs(_difference(median, value)) for value in found])
     return Summary(len(found), median, mad, found[0], found[-1])
 
 
@@ -101,9 +102,14 @@ def compare(
         UsageError: a number or a floor is not finite, or a floor is negative.
     """
     seeds = sorted(old.keys() & new.keys())
-    differences = [_difference(old[seed], new[seed], seed) for seed in seeds]
+    differences = [
+        _difference(
+            _finite(old[seed], f"the old value of seed {seed}"), _finite(new[seed], f"the new value of seed {seed}")
+        )
+        for seed in seeds
+    ]
     floor = _floor([old[seed] for seed in seeds], min_delta, min_delta_rel)
-    median = statistics.median(differences) if differences else None
+    median = _median(differences) if differences else None
     alone = len(old.keys() ^ new.keys())
     if len(seeds) < MIN_PAIRS or median is None:
         reason = f"{len(seeds)} pairs of equal seeds are too few: {MIN_PAIRS} are needed{_alone(alone)}"
@@ -152,12 +158,21 @@ def _floor(old: Sequence[float], min_delta: float, min_delta_rel: float) -> floa
     for name, value in (("min_delta", min_delta), ("min_delta_rel", min_delta_rel)):
         if _finite(value, name) < 0:
             raise UsageError(f"{name} is {value}: a noise floor cannot be negative")
-    return max(min_delta, min_delta_rel * abs(statistics.median(old))) if old else min_delta
+    return max(min_delta, min_delta_rel * abs(_median(old))) if old else min_delta
 
 
-def _difference(old: float, new: float, seed: int) -> float:
-    difference = _finite(new, f"the new value of seed {seed}") - _finite(old, f"the old value of seed {seed}")
-    return _finite(difference, f"the difference at seed {seed}")
+def _difference(old: float, new: float) -> float:
+    """New minus old, at most the largest double: it stands for "as bad as can be" in many benchmarks."""
+    return max(-sys.float_info.max, min(sys.float_info.max, new - old))
+
+
+def _median(values: Sequence[float]) -> float:
+    """The median, also where the sum of its two middle values is beyond what a double holds."""
+    median = statistics.median(values)
+    if math.isfinite(median):
+        return median
+    ordered = sorted(values)
+    return ordered[(len(ordered) - 1) // 2] / 2 + ordered[len(ordered) // 2] / 2
 
 
 def _finite(value: float, what: str) -> float:

@@ -26,7 +26,9 @@ _LOST_CONVERSATION = re.compile(
     | communication | unexpected\ message | transport\ endpoint | broken\ pipe | no\ route\ to\ host
     | network\ is\ unreachable | socket | i/o\ error | protocol\ version | temporarily\ unable | temporarily\ disabled
     | queue\ full | backup\ controller | standby\ mode | munge | authentication | name\ or\ service\ not\ known
-    | resource\ temporarily\ unavailable | interrupted | credential | invalid\ user\ id""",
+    | message\ (?:send|receive)\ failure | insane\ message | incompatible\ versions | not\ responding | header\ lengths
+    | unable\ to\ connect | \btls\b | resource\ temporarily\ unavailable | interrupted | credential
+    | invalid\ user\ id""",
     re.IGNORECASE | re.VERBOSE,
 )
 

@@ -108,12 +108,24 @@ class LocalCompute:
         )
 
     def cancel(self, jobs: Sequence[JobRef]) -> None:
-        """Ask the controllers of these jobs to end their elements, or the elements that outlived theirs."""
+        """Ask the controllers of these jobs to end their elements, or the elements that outlived theirs.
+
+        Raises:
+            TryLater: some could not be asked (an event file that cannot be read, processes of another user); the
+                others were.
+        """
+        left: list[str] = []
         for ref in jobs:
-            with contextlib.suppress(FileNotFoundError):
+            try:
                 job, _ = localjobs.parse(fsio.read(self.root / f"{ref.name}.jsonl").decode("utf-8", errors="replace"))
                 if job is not None:
                     _terminate(job)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                left.append(f"{ref.name}: {error.strerror}")
+        if left:
+            raise TryLater(f"not cancelled yet ({'; '.join(left)[:200]}); cancelling again is safe")
 
 
 def _terminate(job: localjobs.LocalJob) -> None:

@@ -20,7 +20,7 @@ Option = str | int | bool
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _JOB_ID = re.compile(r"[0-9]{1,20}")
 _NODES = re.compile(r"[A-Za-z0-9_.,\[\]-]{1,255}")
-_GPU_OPTIONS = frozenset({"gres", "gpus", "gpus_per_node", "gpus_per_task", "gpus_per_socket"})
+_GPU_OPTIONS = frozenset({"gpus", "gpus_per_node", "gpus_per_task", "gpus_per_socket"})
 _MEMORY_OPTIONS = frozenset({"mem", "mem_per_cpu", "mem_per_gpu"})
 
 
@@ -75,13 +75,13 @@ def parameters(work: Work, site: SiteOptions) -> dict[str, Any]:
     """
     resources = work.resources
     of_work = normalised(resources.options)
-    asked = site.options() | of_work
+    asked = _of_site(resources, site) | of_work
     problem = _refused(of_work) or _unprintable(of_work) or _work_problem(work)
     if problem:
         raise SubmissionRefused(f"{work.name}: not submitted: {problem}")
     extra: dict[str, Option] = {
-        **_amounts(resources, asked),
         **{name: value for name, value in asked.items() if value is not False},
+        **_amounts(resources, asked),
         "output": _log_name(work),
         "signal": f"B:USR2@{signal_lead_s(resources)}",
         "no_requeue": True,
@@ -124,13 +124,26 @@ def signal_lead_s(resources: Resources) -> int:
     return max(1, min(resources.signal_lead_s, resources.minutes * 30))
 
 
+def _of_site(resources: Resources, site: SiteOptions) -> dict[str, Option]:
+    """The site's options, without its memory for all where this step says how much it needs."""
+    said = {} if resources.memory_mb is None else dict.fromkeys(_MEMORY_OPTIONS)
+    return {name: value for name, value in site.options().items() if name not in said}
+
+
 def _amounts(resources: Resources, asked: Mapping[str, Option]) -> dict[str, Option]:
     amounts: dict[str, Option] = {}
     if resources.memory_mb is not None and not _MEMORY_OPTIONS & asked.keys():
         amounts["mem"] = f"{resources.memory_mb}M"
-    if resources.gpus > 0 and not _GPU_OPTIONS & asked.keys():
-        amounts["gres"] = f"gpu:{resources.gpus}"
+    if resources.gpus > 0 and not _names_gpus(asked):
+        others = [str(asked["gres"])] if asked.get("gres") else []
+        amounts["gres"] = ",".join([*others, f"gpu:{resources.gpus}"])
     return amounts
+
+
+def _names_gpus(asked: Mapping[str, Option]) -> bool:
+    """Whether GPUs are asked for already; a ``gres`` of local disk or licences is none."""
+    kinds = {entry.strip().removeprefix("gres/").partition(":")[0] for entry in str(asked.get("gres", "")).split(",")}
+    return "gpu" in kinds or not _GPU_OPTIONS.isdisjoint(asked)
 
 
 def _refused(options: Mapping[str, Option]) -> str | None:

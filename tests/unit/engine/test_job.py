@@ -197,6 +197,35 @@ def test_a_job_of_before_an_upgrade_is_not_refused_for_a_default_it_did_not_know
     assert the_record(folder).outcome == "completed"
 
 
+@pytest.mark.parametrize("harm", ["gone", "unreadable"])
+def test_a_specification_that_one_node_cannot_read_is_tried_elsewhere_and_not_final(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    spec = folder.parents[1] / "spec.json"
+    spec.unlink()
+    if harm == "unreadable":
+        spec.write_bytes(b"{")
+    carry_out(folder, must_not_run, monkeypatch)
+    assert the_record(folder).outcome == "infrastructure"
+    assert "specification cannot be read on this node" in the_record(folder).reason
+
+
+def test_scratch_with_read_only_folders_is_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Path] = []
+
+    def body(context: Context) -> Result:
+        seen.append(context.scratch)
+        inner = context.scratch / "mod" / "cache"
+        inner.mkdir(parents=True)
+        (inner / "file").write_bytes(b"x")
+        inner.chmod(0o555)
+        inner.parent.chmod(0o555)
+        return Result("completed")
+
+    carry_out(folder, body, monkeypatch)
+    assert not seen[0].exists()
+
+
 def test_a_try_with_a_record_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsio.publish(folder / element_file(0, records.RECORD), record().encoded())
     carry_out(folder, must_not_run, monkeypatch)

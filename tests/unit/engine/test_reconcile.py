@@ -211,6 +211,17 @@ def test_a_node_that_failed_is_avoided_by_the_next_try() -> None:
     assert intent.exclude_nodes == ("n7",)
 
 
+def test_a_run_of_the_cluster_is_not_repeated_on_the_host_of_a_pass_without_sbatch() -> None:
+    one = table()
+    one.start()
+    lose(one)
+    began = {name: was.model_copy(update={"compute": "other"}) for name, was in one.state.submissions.items()}
+    one.state = one.state.model_copy(update={"submissions": began})
+    made = one.wait(4000).plan()
+    assert not [event for event in made.events if isinstance(event, ev.SubmissionIntended)]
+    assert "launch.elsewhere" in [line.rule for line in made.lines]
+
+
 def test_a_job_that_never_got_a_node_excludes_none() -> None:
     one = table()
     one.start()
@@ -231,6 +242,18 @@ def test_running_out_of_memory_is_repeated_once_with_twice_as_much() -> None:
     assert asked == [500, 1000]
     assert one.settled() == "out of memory"
     assert one.wait(100_000).plan().events == ()
+
+
+def test_a_record_of_running_out_of_memory_gets_twice_as_much_instead_of_the_same_again() -> None:
+    one = table(step(memory_mb=500))
+    asked = []
+    for _ in range(2):
+        made = one.wait(4000).plan()
+        asked += [e.resources.memory_mb for e in made.events if isinstance(e, ev.SubmissionIntended)]
+        one.bind()
+        one.plan(evidence(look("RUNNING", "RUNNING"), record=record("out_of_memory")))
+    assert asked == [500, 1000]
+    assert one.settled() == "out of memory"
 
 
 def test_running_out_of_memory_that_nobody_asked_for_is_not_repeated() -> None:

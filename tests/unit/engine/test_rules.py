@@ -139,6 +139,7 @@ def test_the_words_fall_into_four_kinds() -> None:
         ("refused", "done"),
         ("timed_out", "timed_out"),
         ("infrastructure", "lost"),
+        ("out_of_memory", "out_of_memory"),
     ],
 )
 @pytest.mark.parametrize("queue", [ABSENT, DOWN, "RUNNING", "FAILED", "ODD_NEW_WORD"])

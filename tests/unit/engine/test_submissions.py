@@ -96,6 +96,14 @@ def test_the_newest_bad_nodes_are_avoided_and_not_too_many() -> None:
     assert excluded_nodes(with_tries(*tries)) == ("n4", "n3", "n2")
 
 
+def test_a_partition_whose_only_node_failed_once_is_asked_for_again() -> None:
+    failed = over("lost", word="NODE_FAIL", node="n1")
+    refused = over("refused")
+    assert excluded_nodes(with_tries(failed)) == ("n1",)
+    assert excluded_nodes(with_tries(failed, refused)) == ()
+    assert excluded_nodes(with_tries(failed.model_copy(update={"forgiven": True}))) == ()
+
+
 def test_intents_say_how_many_are_repeats() -> None:
     steps = [Step(spec=step("a")), with_tries(over("lost"), key="b")]
     (intent,) = intend(

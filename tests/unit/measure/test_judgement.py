@@ -127,8 +127,8 @@ def test_a_program_that_does_not_exist_is_the_benchmarks_fault_only_without_a_co
 @pytest.mark.parametrize(
     ("status", "oom", "outcome"),
     [
-        (137, (1, 2), Outcome.INFRASTRUCTURE),
-        (-9, (0, 1), Outcome.INFRASTRUCTURE),
+        (137, (1, 2), Outcome.OUT_OF_MEMORY),
+        (-9, (0, 1), Outcome.OUT_OF_MEMORY),
         (137, (1, 1), Outcome.FAILED),
         (137, (None, None), Outcome.FAILED),
         (0, (0, 1), Outcome.MEASURED),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from itertools import product
 
 import pytest
@@ -156,3 +157,12 @@ def test_many_pairs_keep_the_symmetry(gains: list[float]) -> None:
     new = dict(enumerate(gains))
     there, back = compare(old, new, direction="max"), compare(new, old, direction="max")
     assert back.verdict is SWAPPED[there.verdict]
+
+
+def test_the_largest_double_as_a_mark_of_failure_gives_finite_answers() -> None:
+    worst = sys.float_info.max
+    assert summarize([worst] * 4).median == worst
+    assert math.isfinite(summarize([worst, -worst, worst, -worst]).mad)
+    found = compare(dict.fromkeys(range(6), worst), dict.fromkeys(range(6), -worst), direction="min")
+    assert found.verdict is Verdict.BETTER
+    assert found.median_difference == -worst

@@ -61,6 +61,10 @@ def test_an_unreachable_controller_is_no_refusal(recorded: Recorded, version: st
     [
         ("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation", 1, False),
         ("sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received", 1, False),
+        ("sbatch: error: Batch job submission failed: Message receive failure", 1, False),
+        ("sbatch: error: Batch job submission failed: Message send failure", 1, False),
+        ("sbatch: error: Batch job submission failed: Insane message length", 1, False),
+        ("sbatch: error: Batch job submission failed: Incompatible versions of client and server code", 1, False),
         ("sbatch: error: Slurm job queue full, sleeping and retrying", 1, False),
         (
             (

@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outerloop_hpc import fsio
+from outerloop_hpc.errors import TryLater
+from outerloop_hpc.slurm import local
 from outerloop_hpc.slurm.local import LocalCompute
 from outerloop_hpc.slurm.localjobs import (
     STARTUP_S,
@@ -296,6 +298,31 @@ def test_one_bad_event_file_hides_no_other_job(tmp_path: Path, harm: str, monkey
     assert [row.job_id for row in found.accounting.rows] == ["100", "100"]
     assert all(problem.startswith("bad: ") for problem in found.queue.problems)
     assert found.queue.problems
+
+
+@pytest.mark.parametrize("harm", ["unreadable", "not ours"])
+def test_one_job_that_cannot_be_cancelled_keeps_no_other_from_it(
+    tmp_path: Path, harm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bad", NAME):
+        (tmp_path / f"{name}.jsonl").write_text(submitted().replace(NAME, name), encoding="utf-8")
+    real, asked = fsio.read, []
+
+    def refuse(path: Path) -> bytes:
+        if harm == "unreadable" and path.name == "bad.jsonl":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path)
+
+    def terminate(job: LocalJob) -> None:
+        if job.submitted["name"] == "bad":
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        asked.append(job.submitted["name"])
+
+    monkeypatch.setattr(fsio, "read", refuse)
+    monkeypatch.setattr(local, "_terminate", terminate)
+    with pytest.raises(TryLater, match="bad: "):
+        LocalCompute(tmp_path).cancel([ref("bad", "9"), ref(job_id="100")])
+    assert asked == [NAME]
 
 
 def test_a_process_is_known_by_its_start_and_its_boot() -> None:

@@ -66,6 +66,21 @@ def test_the_site_is_the_base_and_the_step_may_differ() -> None:
     }
 
 
+@pytest.mark.parametrize("said", ["mem", "mem-per-cpu", "mem_per_gpu"])
+def test_a_sites_memory_for_all_does_not_replace_what_a_step_needs(said: str) -> None:
+    site = SiteOptions(extra={said: "4G"})
+    assert extra(with_resources(memory_mb=16000), site) == extra() | {"mem": "16000M"}
+    assert extra(with_resources(), site) == extra() | {said.replace("-", "_"): "4G"}
+
+
+@pytest.mark.parametrize(
+    ("gres", "expected"),
+    [("lscratch:50", "lscratch:50,gpu:2"), ("gpu:a100:2", "gpu:a100:2"), ("lscratch:5,gres/gpu:2", None)],
+)
+def test_a_gres_that_is_no_gpu_does_not_replace_the_gpus_of_a_step(gres: str, expected: str | None) -> None:
+    assert extra(with_resources(gpus=2), SiteOptions(extra={"gres": gres}))["gres"] == (expected or gres)
+
+
 @pytest.mark.parametrize(
     ("minutes", "lead", "expected"), [(60, 120, 120), (1, 120, 30), (3, 120, 90), (10, 0, 1), (0, 120, 1)]
 )

@@ -1,0 +1,88 @@
+"""The body of a measurement: what a node lacks is not the run's fault, and whose GPUs are whose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outerloop_hpc.benchmark import job
+from outerloop_hpc.benchmark.work import BenchmarkWork, Containment, dump
+from outerloop_hpc.container.image import ImageRef
+from outerloop_hpc.engine.body import Context, Stop
+from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.records import ManifestElement
+from outerloop_hpc.engine.spec import Image, ResourceAsk
+from outerloop_hpc.target.repository import create_bare
+from tests.unit.engine.made import SPEC, step
+
+pytestmark = pytest.mark.unit
+
+
+def work(**more: Any) -> BenchmarkWork:
+    given = {
+        "benchmark": "accuracy",
+        "command": "python evaluate.py",
+        "metric": "acc",
+        "direction": "max",
+        "eval_minutes": 5,
+        "tree": "7ree",
+        "contract_digest": "d",
+        "seeds": (1,),
+        "resources": ResourceAsk(minutes=10),
+        "containment": Containment(runtime="none", uncontained=True),
+    }
+    return BenchmarkWork(**{**given, **more})
+
+
+def context(tmp_path: Path, asked: BenchmarkWork, *, image: str = "", environ: Mapping[str, str]) -> Context:
+    spec = SPEC.model_copy(update={"work": dump(asked), "image": Image(path=image, sha256="0" * 64 if image else "")})
+    element = ManifestElement(step=step(), try_number=1)
+    return Context(spec, element, Layout(tmp_path), tmp_path / "s", tmp_path / "log", Stop(), 600.0, environ)
+
+
+def test_an_image_that_one_node_lacks_is_tried_elsewhere_and_not_final(tmp_path: Path) -> None:
+    found = job.measure(context(tmp_path, work(), image=str(tmp_path / "absent.sif"), environ={}))
+    assert found.outcome == "infrastructure"
+    assert "no such image" in found.reason
+
+
+def test_another_image_than_the_submitted_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.sif").write_bytes(b"x")
+    found = job.measure(context(tmp_path, work(), image=str(tmp_path / "other.sif"), environ={}))
+    assert found.outcome == "refused"
+
+
+def test_a_runtime_that_one_node_lacks_is_tried_elsewhere_and_not_final(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = tmp_path / "one.sif"
+    image.write_bytes(b"x")
+    monkeypatch.setattr(job, "require", lambda path, _: ImageRef(path, "0" * 64))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    asked = work(containment=Containment(runtime="apptainer"))
+    found = job.measure(context(tmp_path, asked, image=str(image), environ={}))
+    assert found.outcome == "infrastructure"
+    assert "apptainer is not on PATH" in found.reason
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_commit_that_one_node_does_not_see_is_tried_elsewhere_and_not_final(tmp_path: Path, made: bool) -> None:
+    if made:
+        (tmp_path / "mirrors").mkdir()
+        create_bare(tmp_path / "mirrors" / "iris.git", "main")
+    given = context(tmp_path, work(), environ={})
+    found = job.measure(replace(given, spec=given.spec.model_copy(update={"commit": "c0ffee00" * 5})))
+    assert found.outcome == "infrastructure"
+    assert "not in the mirror as this node sees it" in found.reason
+
+
+@pytest.mark.parametrize(("gpus", "expected"), [(1, {"CUDA_VISIBLE_DEVICES": "3"}), (0, {})])
+def test_a_measurement_is_told_which_gpus_are_its_own(tmp_path: Path, gpus: int, expected: dict[str, str]) -> None:
+    asked = work(resources=ResourceAsk(minutes=10, gpus=gpus))
+    given = context(tmp_path, asked, environ={"CUDA_VISIBLE_DEVICES": "3", "SECRET": "x"})
+    env = job._enclosure(given, asked).sandbox.env
+    assert {name: value for name, value in env.items() if name != "LANG"} == expected
