@@ -15,7 +15,7 @@ from outerloop_hpc.engine.evidence import Evidence
 from outerloop_hpc.engine.plan import Input, Line, Plan
 from outerloop_hpc.engine.rules import Policy, Ruling, rule
 from outerloop_hpc.engine.state import Step, Submission, Try, apply
-from outerloop_hpc.engine.submissions import intend, waiting
+from outerloop_hpc.engine.submissions import intend, over_budget, waiting
 from outerloop_hpc.slurm.port import Availability
 from outerloop_hpc.slurm.states import Life, classify
 
@@ -274,6 +274,10 @@ def _launch(planner: _Planner) -> None:
         largest=here.largest,
         most=here.launches,
     )
+    if question := over_budget(planner.state, intents, lambda: given.spec.gpu_hours):
+        planner.add(ev.RunParked(question=question, reason="its GPU hours are used up"))
+        planner.say("run", "launch.budget", "ask", question)
+        return
     planner.add(*intents)
     for intent in intents:
         planner.say(intent.name, "submit", "submit", intent.reason)

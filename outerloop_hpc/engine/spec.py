@@ -73,6 +73,7 @@ class RunSpec(Document):
     """``spec.json``: immutable. ``work`` is the kind's own part, read by the kind alone.
 
     ``scratch`` is the node-local folder for jobs; a leading ``$NAME`` is read on the node, empty means TMPDIR.
+    ``gpu_hours`` is what its submissions may ask for before a person is asked; ``None`` is no limit.
     """
 
     name: ClassVar[str] = "run-spec"
@@ -86,6 +87,7 @@ class RunSpec(Document):
     made_by: str
     image: Image = Field(default_factory=Image)
     scratch: str = ""
+    gpu_hours: float | None = None
     work: dict[str, Any] = Field(default_factory=dict)
 
     def digest(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from outerloop_hpc.engine import events as ev
@@ -81,6 +81,32 @@ def group(steps: Sequence[Step], largest: int) -> list[tuple[ResourceAsk, tuple[
         keys[kind].append(step.spec.key)
         groups.setdefault(chunk, (ask, avoid, []))[2].append(step)
     return list(groups.values())
+
+
+def gpu_hours(ask: ResourceAsk, elements: int) -> float:
+    """GPU hours that so many elements may use."""
+    return ask.gpus * ask.minutes * elements / 60
+
+
+def over_budget(state: RunState, intents: Sequence[ev.SubmissionIntended], budget: Callable[[], float | None]) -> str:
+    """Say what a person has to grant before these are submitted; empty when the budget covers them.
+
+    Counted is what submissions asked for, by their walltimes; those that never became a job cost nothing. Each resume
+    grants the budget once more. ``budget`` gives GPU hours, and is asked only when GPUs are wanted.
+    """
+    more = sum(gpu_hours(intent.resources, len(intent.elements)) for intent in intents)
+    most = budget() if more else None
+    if most is None:
+        return ""
+    started = (s for s in state.submissions.values() if s.status not in {"refused", "abandoned"})
+    asked = sum(gpu_hours(s.resources, len(s.elements)) for s in started)
+    resumes = sum(1 for decided in state.person if decided.action == "resume")
+    if asked + more <= most * (1 + resumes):
+        return ""
+    return (
+        f"it asked for {asked:.1f} GPU hours and needs {more:.1f} more, the budget is {most:g}; "
+        "resume to grant as much again, or end the run"
+    )
 
 
 def intend(  # noqa: PLR0913 - all of it is fixed by who plans, see reconcile.Here

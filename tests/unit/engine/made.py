@@ -32,8 +32,8 @@ def after(seconds: float) -> datetime:
 
 
 def step(key: str = "measure-1", **more: Any) -> StepSpec:
-    """``memory_mb`` and ``minutes`` go into the ask, all else into the step."""
-    ask = {name: more.pop(name) for name in ("memory_mb", "minutes", "cpus") if name in more}
+    """``memory_mb``, ``minutes``, ``cpus`` and ``gpus`` go into the ask, all else into the step."""
+    ask = {name: more.pop(name) for name in ("memory_mb", "minutes", "cpus", "gpus") if name in more}
     given = {"job": "measure", "cause": "tree", "body": "outerloop_hpc.x:y", "parameters": {"key": key}, **more}
     return StepSpec(key=key, resources=ResourceAsk(**{"minutes": 10, **ask}), **given)
 
@@ -184,6 +184,7 @@ class Table:
     largest: int = 1000
     host: str = "tick1"
     cluster: str = ""
+    spec: RunSpec = SPEC
 
     def wait(self, seconds: float) -> Table:
         self.now += timedelta(seconds=seconds)
@@ -200,7 +201,7 @@ class Table:
         """Plan and keep the state; one ``Evidence`` stands for every open try of a bound submission."""
         made = plan(
             Input(
-                read_spec=lambda: SPEC,
+                read_spec=lambda: self.spec,
                 state=self.state,
                 kind=self.kind,
                 policies=self.policies,
