@@ -20,6 +20,7 @@ from outerloop_hpc.engine.plan import Plan
 from outerloop_hpc.engine.spec import file_digest
 from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.engine.watch import LiveRun
+from outerloop_hpc.errors import Fault
 from outerloop_hpc.slurm.port import Bound, Compute, Resources, SubmissionAmbiguous, SubmissionRefused, Work
 
 _log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Carrier:
         self.submitted = 0
         self.refused = 0
         self.problems: list[str] = []
+        self.faults: list[tuple[str, str]] = []
 
     def out(self, run: LiveRun, plan: Plan, kind: Kind) -> None:
         """Do what the plan says.
@@ -73,7 +75,7 @@ class Carrier:
             self._archive(run, run.state.submissions[name], note)
         if plan.close or any(isinstance(event, ev.RunEnded) for event in plan.events):
             ending.publish(self.hands.layout, run.journal.folder, run.spec, run.state, kind)
-            self.hands.render(run.spec.target)
+            self._render(run)
         if plan.close:
             self._close(run)
 
@@ -171,6 +173,13 @@ class Carrier:
         rows = self.indexes[submission.compute].rows_of(submission)
         count = archive.write(run.journal.folder, submission, rows, note)
         self._commit(run, ev.AccountingArchived(submission=submission.name, rows=count, note=note))
+
+    def _render(self, run: LiveRun) -> None:
+        try:
+            self.hands.render(run.spec.target)
+        except Fault as fault:
+            # Another run's document, and all is rendered anew from the documents once it is mended: this run goes on.
+            self.faults.append((run.run_id, f"what follows from {run.spec.target}'s results stays as it was: {fault}"))
 
     def _close(self, run: LiveRun) -> None:
         self._commit(run, ev.RunClosed())

@@ -146,6 +146,7 @@ class Pass:
         self._cancel(live)
         self.result.submitted, self.result.refused = carrier.submitted, carrier.refused
         self.result.problems += carrier.problems
+        self.result.faults += carrier.faults
         self._beat("completed")
         return self.result
 

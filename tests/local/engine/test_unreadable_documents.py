@@ -194,3 +194,16 @@ def test_an_unreadable_claim_keeps_its_order_and_no_other(site: Site) -> None:
     assert len(site.live()) <= 1
     site.until_closed()
     assert [point["median"] for point in site.rows("bench", "history", "good")][-1] == 2
+
+
+def test_an_unreadable_point_of_the_history_keeps_no_run_from_closing(site: Site) -> None:
+    point = site.state / "results" / "bad" / "score" / "broken.json"
+    point.parent.mkdir(parents=True)
+    point.write_bytes(b"{")
+    ended = site.cli("tick", expect=(4,))
+    assert str(point) in ended.err
+    assert site.live() == []
+    assert not (point.parents[1] / "leader.json").exists()
+    point.unlink()
+    (row,) = site.rows("bench", "ledger", "bad")
+    assert row["best_run"] == folder(site).name
