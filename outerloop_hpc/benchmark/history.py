@@ -54,6 +54,7 @@ class Point(Document):
     image_sha256: str = ""
     runtime: str = ""
     head: bool = True
+    picked: bool = False
 
     def values(self) -> dict[int, float]:
         """The numbers by seed."""
@@ -126,6 +127,7 @@ def point_of(spec: RunSpec, state: RunState) -> Point | None:
         image_sha256=spec.image.sha256,
         runtime=",".join(runtimes),
         head=work.head,
+        picked=work.picked,
     )
 
 
@@ -200,10 +202,11 @@ def previous(
 def ledger_rows(found: Iterable[Point]) -> dict[str, ledger.Row]:
     """Fold points into ledger rows: medians enter, one number a run.
 
+    Numbers of seeds that a person picked stay out: with enough seeds to pick from, one is always lucky.
     A contract may give a benchmark another metric or direction. Such numbers never meet in a row: each has a row of
     its own, and the one that the newest point belongs to is shown.
     """
-    every = sorted(found, key=lambda point: (point.at, point.run))
+    every = sorted((point for point in found if not point.picked), key=lambda point: (point.at, point.run))
     newest = {point.benchmark: point for point in every}
     return ledger.fold(
         ledger.Entry(

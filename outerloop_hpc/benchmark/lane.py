@@ -17,10 +17,12 @@ from outerloop_hpc.clock import Clock
 from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.config.settings import Target as TargetSettings
 from outerloop_hpc.container.image import identify
+from outerloop_hpc.engine import runs
 from outerloop_hpc.engine.jobs import load_job
 from outerloop_hpc.engine.lane import Order, OverBudget, Trouble
 from outerloop_hpc.engine.layout import Layout, new_run_id, parse_run_id
-from outerloop_hpc.engine.spec import Image, RunSpec
+from outerloop_hpc.engine.spec import Image, ResourceAsk, RunSpec
+from outerloop_hpc.engine.submissions import gpu_hours
 from outerloop_hpc.errors import OuterloopError, TryLater, UsageError
 from outerloop_hpc.target import contract as contracts
 from outerloop_hpc.target.limits import Limits, Operator, limits
@@ -124,7 +126,8 @@ class BenchmarkLane:
         job = load_job(self.layout, _JOB)
         minutes = seen.allowed.measurement_minutes(benchmark)
         chosen = tuple(seeds) or default_seeds(seen.target, benchmark.name, bench.seeds)
-        self._check_gpu_budget(seen, benchmark, minutes, len(chosen))
+        ask = job.ask(minutes=minutes, gpus=benchmark.gpus, parallel=bench.parallel)
+        self._check_gpu_budget(seen, benchmark, ask, len(chosen))
         work = BenchmarkWork(
             benchmark=benchmark.name,
             command=benchmark.command,
@@ -138,13 +141,14 @@ class BenchmarkLane:
             tree=seen.tree,
             contract_digest=seen.loaded.digest,
             seeds=chosen,
-            resources=job.ask(minutes=minutes, gpus=benchmark.gpus, parallel=bench.parallel),
+            resources=ask,
             max_tries=min(job.max_tries, settings.reconcile.max_tries),
             containment=Containment(
                 runtime=settings.container.runtime, uncontained=settings.container.uncontained, network=job.network
             ),
             earlier=self._earlier(seen, benchmark, chosen),
             head=seen.commit == seen.head,
+            picked=bool(seeds),
         )
         now = self.clock.now()
         return RunSpec(
@@ -157,6 +161,7 @@ class BenchmarkLane:
             made_by=getpass.getuser(),
             image=self._image(seen.target),
             scratch=settings.container.scratch,
+            gpu_hours=seen.allowed.gpu_hours_per_run,
             work=dump(work),
         )
 
@@ -164,7 +169,7 @@ class BenchmarkLane:
         slot, why = self._slot(seen)
 
         def make() -> RunSpec:
-            self._check_week(seen)
+            self.check_week(seen)
             return self.spec(seen, benchmark, cause=why)
 
         key = f"{KIND}/{benchmark.name}/{seen.commit}/{slot}"
@@ -178,19 +183,23 @@ class BenchmarkLane:
         period = int(self.clock.now().timestamp() // (3600 * hours))
         return f"every-{hours}h-{period}", f"head is {seen.commit[:12]}, every {hours} h"
 
-    def _check_week(self, seen: Sighted) -> None:
+    def check_week(self, seen: Sighted, wanted: int = 1) -> None:
+        """Make sure that the week's budget has room for so many more runs; raises OverBudget."""
         most = seen.allowed.runs_per_week
         if most is None:
             return
         count = recent_runs(self.layout, KIND, seen.target, self.clock.now())
-        if count >= most:
-            raise OverBudget(f"{count} runs of the last 7 days use up the budget of {most} a week")
-
-    def _check_gpu_budget(self, seen: Sighted, benchmark: Benchmark, minutes: int, seeds: int) -> None:
-        most, asked = seen.allowed.gpu_hours_per_run, benchmark.gpus * minutes * seeds / 60
-        if most is not None and benchmark.gpus and asked > most:
+        if count + wanted > most:
             raise OverBudget(
-                f"{seen.target}: {benchmark.name} may use {asked:.1f} GPU hours ({benchmark.gpus} GPUs x {minutes} min "
+                f"{seen.target}: {count} runs in the last 7 days, the budget is {most} a week and {wanted} more are "
+                "asked for; wait, or raise runs_per_week in the contract and in [limits]"
+            )
+
+    def _check_gpu_budget(self, seen: Sighted, benchmark: Benchmark, ask: ResourceAsk, seeds: int) -> None:
+        most, asked = seen.allowed.gpu_hours_per_run, gpu_hours(ask, seeds)
+        if most is not None and asked > most:
+            raise OverBudget(
+                f"{seen.target}: {benchmark.name} may use {asked:.1f} GPU hours ({ask.gpus} GPUs x {ask.minutes} min "
                 f"x {seeds} seeds), the budget of a run is {most:g}; lower the seeds or raise gpu_hours_per_run"
             )
 
@@ -228,14 +237,14 @@ class BenchmarkLane:
 
 
 def recent_runs(layout: Layout, kind: str, target: str, now: datetime) -> int:
-    """Count the runs of the last seven days by their names alone; reads no run."""
+    """Count the runs of the last seven days, those in the making too, by their names alone; reads no run."""
     since = now - _WEEK
     months: Mapping[str, None] = dict.fromkeys((f"{since:%Y-%m}", f"{now:%Y-%m}"))
+    made = (name for month in months for name in fsio.names(layout.runs / month))
     count = 0
-    for month in months:
-        for name in fsio.names(layout.runs / month):
-            if name.startswith(f"{kind}-{target}-"):
-                with suppress(UsageError):  # somebody's copy of a run beside it is none
-                    parsed = parse_run_id(name)
-                    count += parsed.target == target and parsed.at >= since
+    for name in {*made, *runs.unmade(layout)}:
+        if name.startswith(f"{kind}-{target}-"):
+            with suppress(UsageError):  # somebody's copy of a run beside it is none
+                parsed = parse_run_id(name)
+                count += parsed.target == target and parsed.at >= since
     return count

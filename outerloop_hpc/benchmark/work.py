@@ -36,6 +36,7 @@ class BenchmarkWork(Value):
         eval_minutes: wall limit of the command, already clamped by the operator.
         seeds: one array element each.
         head: whether the commit was the branch's head when the run was made; older commits are measured on request.
+        picked: whether a person picked the seeds; such numbers never enter the ledger.
     """
 
     benchmark: str
@@ -55,6 +56,7 @@ class BenchmarkWork(Value):
     containment: Containment = Field(default_factory=Containment)
     earlier: Earlier | None = None
     head: bool = True
+    picked: bool = False
 
 
 def work_of(spec: RunSpec) -> BenchmarkWork:

@@ -44,10 +44,10 @@ def run(
     here = session(context)
     with here.lane(dry_run=dry_run) as lane:
         seen = lane.look(target, commit)
-        specs = [
-            lane.spec(seen, one, cause=f"asked for at {seen.commit[:12]}", seeds=_seeds(seeds))
-            for one in lane.wanted(seen, benchmark or ())
-        ]
+        wanted = lane.wanted(seen, benchmark or ())
+        lane.check_week(seen, len(wanted))
+        cause = f"asked for at {seen.commit[:12]}"
+        specs = [lane.spec(seen, one, cause=cause, seeds=_seeds(seeds)) for one in wanted]
     if dry_run:
         for spec in specs:
             talk(f"would measure {spec.work['benchmark']} at {spec.commit} with seeds {spec.work['seeds']}")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.local.driver import Driver
-from tests.local.site import EVALUATE, Site, environment, new_site, outcome, tiny_target, wait_for
+from tests.local.site import CONTRACT, EVALUATE, Site, environment, new_site, outcome, tiny_target, wait_for
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
@@ -179,3 +179,15 @@ def test_a_really_full_filesystem_is_survived(tmp_path: Path, calm: dict[str, ob
         inside.empty()
         inside.seen.until_closed()
         assert outcome(inside.seen) == calm
+
+
+def test_a_person_is_held_by_the_budget_of_the_week_too(tmp_path: Path, driver: Driver) -> None:
+    contract = CONTRACT.replace("runs_per_week: 100", "runs_per_week: 1")
+    target = tiny_target(tmp_path / "tiny", contract=contract)
+    site = new_site(tmp_path / "site", targets={"tiny": target}, driver=driver)
+    site.cli("tick")
+    for dry in ((), ("--dry-run",)):
+        refused = site.cli("bench", "run", "tiny", *dry, expect=(78,))
+        assert "1 runs in the last 7 days, the budget is 1 a week" in refused.err
+    assert len(site.runs()) == 1
+    wait_for(site.jobs_gone, "the jobs of the one run to end")

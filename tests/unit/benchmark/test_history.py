@@ -136,6 +136,12 @@ def test_medians_enter_the_ledger() -> None:
     assert list(rows) == ["accuracy", "other"]
 
 
+def test_a_lucky_seed_that_a_person_picked_is_no_best_number() -> None:
+    rows = ledger_rows([point(1, A, 0.6, 0.5), point(2, A, 0.9, picked=True)])
+    assert (rows["accuracy"].best, rows["accuracy"].best_run) == (0.6, "run-1")
+    assert ledger_rows([point(1, A, 0.9, picked=True)]) == {}
+
+
 def test_the_ledger_is_rendered_from_the_files_and_stays_when_one_is_broken(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     for one in (point(2, B), point(1, A), point(3, A, benchmark="loss", direction="min")):

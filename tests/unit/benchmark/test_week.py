@@ -21,3 +21,14 @@ def test_a_copy_of_a_run_beside_it_does_not_stop_its_target(tmp_path: Path) -> N
     (month / "benchmark-iris-20261129T110000Z-0123abcd.bak").mkdir()
 
     assert recent_runs(layout, "benchmark", "iris", _NOW) == 1
+
+
+def test_a_run_in_the_making_counts_once(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    made, claimed = "benchmark-iris-20261129T110000Z-0123abcd", "benchmark-iris-20261129T113000Z-0123abcd"
+    (layout.runs / "2026-11" / made).mkdir(parents=True)
+    layout.making.mkdir()
+    for name in (made, claimed):
+        (layout.making / f"{name}.json").touch()
+
+    assert recent_runs(layout, "benchmark", "iris", _NOW) == 2
