@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from outerloop_hpc.engine import runs
 from outerloop_hpc.engine.lane import Order, Trouble
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.tick import Pass
+from outerloop_hpc.errors import Exit, FilesystemUnfit
 from tests.bench.queue import MemoryCompute
 from tests.bench.statefolder import StateFolder, engine
 
@@ -63,3 +66,19 @@ def test_an_order_or_a_lane_that_breaks_does_not_end_the_pass(tmp_path: Path) ->
     assert "jobs/measure.toml" in result.faults[0][1]
     assert "nobody thought of this" in result.faults[2][1]
     assert (folder.layout.tick / "completed.json").exists()
+
+
+def test_no_pass_is_made_where_nothing_is_exclusive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    folder = StateFolder(tmp_path / "state")
+    folder.add_live(1)
+    (folder.layout.tick / "filesystem.json").unlink()
+    before = sorted(path for path in folder.root.rglob("*"))
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "rename", refuse)
+    with pytest.raises(FilesystemUnfit, match=r"link.*Operation not supported") as refused:
+        Pass(engine(folder.root, MemoryCompute()), launch=True).run()
+    assert refused.value.exit_status == Exit.BAD_CONFIG
+    assert sorted(path for path in folder.root.rglob("*")) == before
