@@ -115,14 +115,14 @@ def doctor(context: typer.Context, *, out: Out) -> None:
     Exit status 3 when something has to be mended.
     """
     from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - heavy
-    from outerloop_hpc.cli.wiring import compute_kind  # noqa: PLC0415 - as above
+    from outerloop_hpc.cli.wiring import wanted_kind  # noqa: PLC0415 - as above
     from outerloop_hpc.doctor.checks import Doctor, Level  # noqa: PLC0415 - as above
     from outerloop_hpc.process import run_command  # noqa: PLC0415 - as above
 
     shown = (Column("level"), Column("check"), Column("saw", cut=True), Column("advice", cut=True))
     out.offer(shown)
     here = session(context)
-    kind = compute_kind(here.settings, here.environ)
+    kind = wanted_kind(here.settings, here.environ)
     found = list(Doctor(here.settings, here.layout, here.environ, run_command, kind).examine())
     rows = [{"level": str(one.level), "check": one.check, "saw": one.saw, "advice": one.advice} for one in found]
     out.show(here, "doctor", shown, rows)

@@ -346,6 +346,17 @@ def test_slurm_without_its_commands_is_a_bad_configuration(cli: Cli, tmp_path: P
     assert cli("reconcile").status == 78
 
 
+def test_the_doctor_makes_every_other_check_when_the_scheduler_is_missing(cli: Cli, state: Layout) -> None:
+    checked = {row["check"] for row in cli("doctor", "--json").rows}
+    (state.root.parent / "outerloop.toml").write_text('[compute]\nkind = "slurm"\n', encoding="utf-8")
+    said = cli("doctor", "--json")
+    assert said.status == 3
+    assert {row["check"] for row in said.rows} == checked
+    (scheduler,) = [row for row in said.rows if row["check"] == "scheduler"]
+    assert (scheduler["level"], "sbatch is not on PATH" in scheduler["saw"]) == ("fail", True)
+    assert "module" in scheduler["advice"]
+
+
 def test_a_state_folder_that_cannot_be_made_is_a_bad_configuration(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file", encoding="utf-8")
     said = cli("init")
