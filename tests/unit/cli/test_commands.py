@@ -326,6 +326,19 @@ def test_usage_errors_end_with_2_and_say_so_on_stderr(cli: Cli, state: Layout, a
     assert "Traceback" not in said.err
 
 
+@pytest.mark.parametrize("seconds", ["nan", "-nan", "-5", "-inf"])
+@pytest.mark.parametrize("command", [("advance", NEW), ("bench", "run", "iris")], ids=" ".join)
+def test_a_wait_that_would_never_be_over_or_is_already_is_refused(
+    cli: Cli, state: Layout, command: Sequence[str], seconds: str
+) -> None:
+    before = tree(state.root)
+    said = cli(*command, "--wait", seconds)
+    assert said.status == 2
+    assert "'--wait'" in said.err
+    assert "0 or more" in said.err
+    assert tree(state.root) == before
+
+
 def test_a_column_that_does_not_exist_gets_a_suggestion(cli: Cli, state: Layout) -> None:
     assert "did you mean phase?" in cli("runs", "list", "-o", "phse").err
 
