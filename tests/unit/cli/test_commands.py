@@ -456,6 +456,21 @@ def test_a_pause_is_said_and_launches_nothing(cli: Cli, state: Layout) -> None:
     assert "no launches" in followed.err, "who waits for one run must not wait in vain"
 
 
+def test_a_dry_image_build_says_what_it_would_run_and_writes_nothing(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = tmp_path / "bin" / "apptainer"
+    builder.parent.mkdir()
+    builder.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    builder.chmod(0o755)
+    monkeypatch.setenv("PATH", str(builder.parent))
+    before = tree(tmp_path)
+    said = cli("image", "build", "images/x.sif", "--mirror", "http://m.example/debian", "--dry-run")
+    assert (said.status, said.out) == (0, "")
+    assert f"would run {builder} build {tmp_path}/images/" in said.err
+    assert tree(tmp_path) == before
+
+
 def test_init_writes_what_is_missing_and_keeps_what_is_there(cli: Cli, tmp_path: Path) -> None:
     assert cli("init", "--dry-run").status == 0
     assert not (tmp_path / "outerloop.toml").exists()
