@@ -19,6 +19,7 @@ from outerloop_hpc.benchmark.work import BenchmarkWork, dump
 from outerloop_hpc.cli.main import app, main
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine import inbox, runs
+from outerloop_hpc.engine.archive import Accounting
 from outerloop_hpc.engine.journal import Journal
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec
@@ -273,8 +274,24 @@ def test_a_dry_advance_says_what_it_would_do_and_writes_nothing(cli: Cli, state:
 @pytest.mark.parametrize("which", ["runs", "jobs", "costs"])
 def test_every_report_is_narrowed_as_sacct_is(cli: Cli, state: Layout, which: str) -> None:
     narrowed = ["-S", "now-7days", "-E", "now", "-u", "nobody", "-A", "none", "-M", "nowhere", "--run", RUNNING]
-    said = cli("report", which, *narrowed, "--json")
+    said = cli("report", which, *narrowed, "-s", "FAILED", "--json")
     assert (said.status, said.rows) == (0, [])
+
+
+@pytest.mark.parametrize(("which", "column"), [("jobs", "job_id"), ("runs", "attempts"), ("costs", "attempts")])
+def test_every_report_can_be_about_the_tries_of_one_state_alone(
+    cli: Cli, state: Layout, which: str, column: str
+) -> None:
+    rows = tuple(
+        {"JobID": f"7_{task}", "JobIDRaw": f"{7 + task}", "State": word, "Start": "1", "End": "3601", "AllocCPUS": "1"}
+        for task, word in enumerate(("COMPLETED", "FAILED"))
+    )
+    path = state.run(RUNNING).accounting("ol.iris.1")
+    fsio.make_folder(path.parent)
+    fsio.publish(path, Accounting(submission="ol.iris.1", compute="slurm", job_id="7", rows=rows).encoded())
+    shown = [row[column] for row in cli("report", which, "--run", RUNNING, "-s", "F", "--json").rows]
+    assert shown == ["7_1" if which == "jobs" else 1]
+    assert cli("report", which, "-s", "tired").status == 2
 
 
 def test_explain_changes_nothing(cli: Cli, state: Layout) -> None:
