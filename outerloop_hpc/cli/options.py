@@ -21,6 +21,7 @@ TargetName = Annotated[str, typer.Argument(metavar="TARGET", help="A target of t
 Reason = Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")]
 Since = Annotated[str, typer.Option("-S", "--starttime", help="From: 2026-11-29[T12:00], now-7days, today.")]
 Until = Annotated[str, typer.Option("-E", "--endtime", help="Until, in the same words.")]
+Users = Annotated[str, typer.Option("-u", "--user", help="Only these users: a,b.")]
 
 
 def _seconds(value: float) -> float:

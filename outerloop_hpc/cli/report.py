@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outerloop_hpc.cli.options import Out, Since, Until, bundled, command, lists
+from outerloop_hpc.cli.options import Out, Since, Until, Users, bundled, command, lists
 from outerloop_hpc.cli.session import session
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _FILTERS: Mapping[str, Any] = {
     "run": (Annotated[str, typer.Option("--run", help="Only this run.")], ""),
     "since": (Since, ""),
     "until": (Until, ""),
-    "users": (Annotated[str, typer.Option("-u", "--user", help="Only these users: a,b.")], ""),
+    "users": (Users, ""),
     "accounts": (Annotated[str, typer.Option("-A", "--accounts", help="Only these accounts: a,b.")], ""),
     "clusters": (Annotated[str, typer.Option("-M", "--clusters", help="Only these clusters: a,b.")], ""),
     "states": (Annotated[str, typer.Option("-s", "--state", help="Only these Slurm states: FAILED,TIMEOUT.")], ""),

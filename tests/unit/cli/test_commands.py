@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,9 @@ ONE_DONE = (
 PARKED = (ev.RunParked(question="go on?", reason="somebody cancelled it"),)
 ENDED = (ev.RunEnded(ending="measured", reason="all of them"),)
 NEW, RUNNING, WAITING, CLOSED, BROKEN = (run_id(n) for n in range(5))
+ROSE = run_id(9, "rose")
+#: The seconds at which they were made.
+NOON = [f"uts{int(datetime(2026, 11, 29, 12, tzinfo=UTC).timestamp()) + second}" for second in range(5)]
 
 
 @pytest.fixture
@@ -212,9 +216,16 @@ def test_live_runs_are_listed_with_their_phase(cli: Cli, state: Layout) -> None:
         (["--target", "rose"], {run_id(9, "rose")}),
         (["--all", "-s", "closed"], {CLOSED}),
         (["--all", "--target", "iris"], {NEW, RUNNING, WAITING, CLOSED, BROKEN}),
+        (["-S", NOON[2]], {WAITING, BROKEN, ROSE}),
+        (["-S", NOON[1], "-E", NOON[4]], {RUNNING, WAITING}),
+        (["-S", NOON[1], "-E", NOON[4], "--all"], {RUNNING, WAITING, CLOSED}),
+        (["-E", NOON[1], "-u", SPEC.made_by], {NEW}),
+        (["-u", "nobody"], set()),
+        (["-u", "nobody", "--all"], set()),
+        (["-u", f"nobody,{SPEC.made_by}"], {NEW, RUNNING, WAITING, BROKEN, ROSE}),
     ],
 )
-def test_runs_are_chosen_by_phase_and_target(cli: Cli, state: Layout, options: list[str], expected: set[str]) -> None:
+def test_runs_are_chosen_as_in_sacct(cli: Cli, state: Layout, options: list[str], expected: set[str]) -> None:
     assert {row["run"] for row in cli("runs", "list", "--json", *options).rows} == expected
 
 
@@ -320,6 +331,7 @@ def test_settings_are_shown_with_their_origin(cli: Cli, tmp_path: Path) -> None:
         ["runs", "show", "no-such-run"],
         ["runs", "list", "-s", "tired"],
         ["runs", "list", "-o", "phse"],
+        ["runs", "list", "-S", "yesterdayish"],
         ["runs", "list", "--json", "-P"],
         ["explain", "benchmark-iris"],
         ["bench", "history", "iris"],
