@@ -500,6 +500,28 @@ def test_a_dry_image_build_says_what_it_would_run_and_writes_nothing(
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["", "dry"])
+@pytest.mark.parametrize(
+    ("target", "wrong"),
+    [
+        ("a b=/projects/iris.git", "the name 'a b' must be"),
+        ("a/b=/projects/iris.git", "the name 'a/b' must be"),
+        (f"{'a' * 65}=/projects/iris.git", "must be 1 to 64"),
+        ("iris=/projects/a\nb", "the repository must be one line"),
+        ("iris=$NO_SUCH_FOLDER/iris.git", "$NO_SUCH_FOLDER is not set here"),
+    ],
+)
+def test_a_target_that_init_cannot_write_is_blamed_on_its_option(
+    cli: Cli, tmp_path: Path, target: str, wrong: str, dry: Sequence[str]
+) -> None:
+    said = cli("init", "--target", target, *dry)
+    assert said.status == 2
+    assert said.err.startswith("outerloop-hpc: --target ")
+    assert wrong in said.err
+    assert "outerloop.toml" not in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_init_writes_what_is_missing_and_keeps_what_is_there(cli: Cli, tmp_path: Path) -> None:
     assert cli("init", "--dry-run").status == 0
     assert not (tmp_path / "outerloop.toml").exists()
