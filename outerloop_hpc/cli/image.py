@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from outerloop_hpc.cli.options import Out, command, lists
+from outerloop_hpc.cli.options import DryRun, Out, command, lists
 from outerloop_hpc.cli.session import session, talk
 from outerloop_hpc.errors import ConfigError, Exit
 
@@ -33,19 +33,25 @@ def build(
     mirror: Mirror = "",
     fakeroot: Fakeroot = False,
     overwrite: Replace = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Build an image with apptainer or singularity and print its digest.
 
     Example: outerloop-hpc image build /projects/images/python.sif
     """
     from outerloop_hpc.cli.terminal import Progress, seconds_shown, terminal  # noqa: PLC0415 - heavy
-    from outerloop_hpc.container.build import build as build_image  # noqa: PLC0415 - as above
+    from outerloop_hpc.container import build as building  # noqa: PLC0415 - as above
     from outerloop_hpc.shipping import shipped  # noqa: PLC0415 - as above
 
     source = definition or (None if rootfs else shipped("containers") / "python.def")
+    planned = building.plan(source, output, mirror=mirror or None, rootfs=rootfs, fakeroot=fakeroot, replace=overwrite)
+    if dry_run:
+        for line in building.described(planned):
+            talk(line)
+        return
     progress = Progress(sys.stderr, terminal(sys.stderr, session(context).environ), f"building {output.name}, seconds")
     with seconds_shown(progress):
-        made = build_image(source, output, mirror=mirror or None, rootfs=rootfs, fakeroot=fakeroot, replace=overwrite)
+        made = building.build(planned, replace=overwrite)
     talk(f"{made.path}: sha256 {made.sha256}; `outerloop-hpc image check {made.path}` tries it out")
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from outerloop_hpc.cli.output import Column
 from outerloop_hpc.engine import runs, watch
+from outerloop_hpc.engine.journal import Journal
 from outerloop_hpc.engine.layout import Layout, RunFolder, element_file, parse_run_id
 from outerloop_hpc.engine.records import LOG
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import OuterloopError, UsageError
+from outerloop_hpc.report.costs import Window
+from outerloop_hpc.report.select import words
 
 RUN_COLUMNS = (
     Column("run", "run id"),
@@ -20,6 +24,7 @@ RUN_COLUMNS = (
     Column("ending", "the verdict's word"),
     Column("commit", "commit that it is about", shown=False),
     Column("made_at", "when it was made", shown=False),
+    Column("made_by", "user who made it", shown=False),
     Column("reason", "of the ending, the question or the fault", cut=True),
 )
 
@@ -38,21 +43,58 @@ TRY_COLUMNS = (
 _PHASES = ("new", "running", "parked", "ended", "closed", "faulty")
 
 
-def run_rows(layout: Layout, *, everything: bool, states: str, target: str) -> Iterator[Mapping[str, object]]:
-    """Yield one row per run.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which runs to list; what is empty keeps all. What a row does not say is not what was asked for.
+
+    Attributes:
+        phases: words of ``_PHASES``.
+        target: name of the target.
+        window: when the run was made.
+        users: who made it.
+    """
+
+    phases: frozenset[str]
+    target: str
+    window: Window
+    users: frozenset[str]
+
+    def named(self, run_id: str) -> bool:
+        """Whether the id alone, which holds target and time, leaves the run in question."""
+        try:
+            name = parse_run_id(run_id)
+        except UsageError:
+            return not self.target and self.window == Window()
+        return self.target in {"", name.target} and self._made_in_window(int(name.at.timestamp()))
+
+    def keeps(self, row: Mapping[str, object]) -> bool:
+        """Whether what was read of the run is what was asked for."""
+        asked = ((self.phases, row["phase"]), (self.users, row.get("made_by")))
+        return all(not wanted or value in wanted for wanted, value in asked)
+
+    def _made_in_window(self, at: int) -> bool:
+        start, end = self.window.start, self.window.end
+        return (start is None or at >= start) and (end is None or at < end)
+
+
+def phases(text: str) -> frozenset[str]:
+    """Read a comma-separated list of phases.
 
     Raises:
         UsageError: an unknown phase.
     """
-    wanted = tuple(word for word in states.split(",") if word)
-    unknown = [word for word in wanted if word not in _PHASES]
+    found = words(text)
+    unknown = sorted(found - set(_PHASES))
     if unknown:
         raise UsageError(f"no phase {unknown[0]!r}; there are {', '.join(_PHASES)}")
-    ids = [folder.run_id for folder in runs.every(layout)] if everything else runs.live(layout)
-    for run_id in ids:
-        row = _run_row(layout, run_id)
-        if (not wanted or row["phase"] in wanted) and (not target or row.get("target") == target):
-            yield row
+    return found
+
+
+def run_rows(layout: Layout, wanted: Wanted, *, everything: bool) -> Iterator[Mapping[str, object]]:
+    """Yield one row per run; documents are only read of runs that their id leaves in question."""
+    ids = (folder.run_id for folder in runs.every(layout)) if everything else runs.live(layout)
+    rows = (_run_row(layout, run_id) for run_id in ids if wanted.named(run_id))
+    return (row for row in rows if wanted.keeps(row))
 
 
 def _run_row(layout: Layout, run_id: str) -> Mapping[str, object]:
@@ -62,9 +104,11 @@ def _run_row(layout: Layout, run_id: str) -> Mapping[str, object]:
         return {"run": run_id, "phase": "faulty", "reason": "its live entry is not a run id; remove it"}
     row: dict[str, object] = {"run": run_id, "kind": name.kind, "target": name.target, "made_at": name.at}
     try:
+        # Before the journal: of a run whose journal is broken it is still known whose it is.
+        spec = Journal(layout.run(run_id)).spec()
+        row |= {"commit": spec.commit, "made_by": spec.made_by}
         found = watch.load(layout, run_id)
         state = found.state
-        row["commit"] = found.spec.commit
         trouble = watch.unreadable(found) if state.ended is None else ""
     except OuterloopError as fault:
         return {**row, "phase": "faulty", "reason": str(fault)}

@@ -21,7 +21,20 @@ TargetName = Annotated[str, typer.Argument(metavar="TARGET", help="A target of t
 Reason = Annotated[str, typer.Option("--reason", help="Why; it goes into the journal.")]
 Since = Annotated[str, typer.Option("-S", "--starttime", help="From: 2026-11-29[T12:00], now-7days, today.")]
 Until = Annotated[str, typer.Option("-E", "--endtime", help="Until, in the same words.")]
-Wait = Annotated[float, typer.Option("--wait", help="Stay until the run needs no more, at most so many seconds.")]
+Users = Annotated[str, typer.Option("-u", "--user", help="Only these users: a,b.")]
+
+
+def _seconds(value: float) -> float:
+    # Asked this way round because no comparison with NaN is true: a wait of NaN seconds would never be over.
+    if value >= 0:
+        return value
+    raise typer.BadParameter(f"{value:g} is no time to wait; give seconds, 0 or more")
+
+
+Wait = Annotated[
+    float,
+    typer.Option("--wait", callback=_seconds, help="Stay until the run needs no more, at most so many seconds."),
+]
 
 _MANNERS: Mapping[str, Any] = {
     "json": (Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")], False),

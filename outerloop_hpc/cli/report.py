@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outerloop_hpc.cli.options import Out, Since, Until, bundled, command, lists
+from outerloop_hpc.cli.options import Out, Since, Until, Users, bundled, command, lists
 from outerloop_hpc.cli.session import session
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="What ran, what it cost, what died and why.", no_args_is_help=True, rich_markup_mode=None)
 
-States = Annotated[str, typer.Option("-s", "--state", help="Only these Slurm states: FAILED,TIMEOUT.")]
 By = Annotated[str, typer.Option("--by", help="Group by: month,account,partition,qos,user,cluster,compute,outcome.")]
 
 
@@ -24,9 +23,10 @@ _FILTERS: Mapping[str, Any] = {
     "run": (Annotated[str, typer.Option("--run", help="Only this run.")], ""),
     "since": (Since, ""),
     "until": (Until, ""),
-    "users": (Annotated[str, typer.Option("-u", "--user", help="Only these users: a,b.")], ""),
+    "users": (Users, ""),
     "accounts": (Annotated[str, typer.Option("-A", "--accounts", help="Only these accounts: a,b.")], ""),
     "clusters": (Annotated[str, typer.Option("-M", "--clusters", help="Only these clusters: a,b.")], ""),
+    "states": (Annotated[str, typer.Option("-s", "--state", help="Only these Slurm states: FAILED,TIMEOUT.")], ""),
 }
 
 
@@ -38,7 +38,7 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
 @command(app, "jobs")
 @lists
 @_filters
-def jobs(context: typer.Context, *, out: Out, only: dict[str, str], states: States = "") -> None:
+def jobs(context: typer.Context, *, out: Out, only: dict[str, str]) -> None:
     """One row per try of every run: Slurm's state, elapsed, CPU and memory efficiency, node, cost.
 
     Example: outerloop-hpc report jobs -S now-7days -s FAILED,TIMEOUT
@@ -49,7 +49,7 @@ def jobs(context: typer.Context, *, out: Out, only: dict[str, str], states: Stat
     shown = _columns(rows.JOB_COLUMNS, rows.JOB_SHOWN)
     out.offer(shown)
     here, run = session(context), only.pop("run")
-    found = job_pairs(here.layout, selection(**only, states=states), run)
+    found = job_pairs(here.layout, selection(**only), run)
     made = [rows.job_row(job, run_id) for run_id, job in found.pairs]
     out.show(here, "report jobs", shown, made, footer=found.footer(out.columns or rows.JOB_SHOWN), meta=found.meta())
 
@@ -58,7 +58,7 @@ def jobs(context: typer.Context, *, out: Out, only: dict[str, str], states: Stat
 @lists
 @_filters
 def runs(context: typer.Context, *, out: Out, only: dict[str, str]) -> None:
-    """One row per run: tries by outcome, elapsed, CPU and GPU hours, efficiency.
+    """One row per run, of the tries that were asked for: by outcome, elapsed, CPU and GPU hours, efficiency.
 
     Example: outerloop-hpc report runs -S now-30days --json
     """

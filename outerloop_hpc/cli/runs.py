@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from outerloop_hpc.cli.options import DryRun, Out, Reason, Run, command, lists
+from outerloop_hpc.cli.options import DryRun, Out, Reason, Run, Since, Until, Users, command, lists
 from outerloop_hpc.cli.session import Session, session, talk
 
 if TYPE_CHECKING:
@@ -37,16 +37,24 @@ def list_runs(
     everything: All = False,
     states: States = "",
     target: TargetFilter = "",
+    since: Since = "",
+    until: Until = "",
+    users: Users = "",
 ) -> None:
     """List runs; reads local files only, asks no scheduler.
 
-    Example: outerloop-hpc runs list --all -s parked,ended
+    Example: outerloop-hpc runs list --all -s parked,ended -S now-7days
+
+    -S and -E are about when a run was made, -u about who made it.
     """
-    from outerloop_hpc.cli.listing import RUN_COLUMNS, run_rows  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.archived import selection  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.listing import RUN_COLUMNS, Wanted, phases, run_rows  # noqa: PLC0415 - as above
 
     out.offer(RUN_COLUMNS)
     here = session(context)
-    rows = run_rows(here.layout, everything=everything, states=states, target=target)
+    made = selection(since=since, until=until, users=users)
+    wanted = Wanted(phases(states), target, made.window, made.users)
+    rows = run_rows(here.layout, wanted, everything=everything)
     out.show(here, "runs list", RUN_COLUMNS, rows)
 
 

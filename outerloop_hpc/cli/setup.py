@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -63,19 +65,14 @@ def init(
     """
     from outerloop_hpc import fsio  # noqa: PLC0415 - heavy
     from outerloop_hpc.cli.session import Session  # noqa: PLC0415 - as above
-    from outerloop_hpc.errors import ConfigError, UsageError  # noqa: PLC0415 - as above
+    from outerloop_hpc.errors import ConfigError  # noqa: PLC0415 - as above
     from outerloop_hpc.shipping import shipped  # noqa: PLC0415 - as above
 
     before = session(context)
     project = folder.absolute() / "outerloop.toml"
-    name, _, repository = target.partition("=")
-    if target and not (name and repository):
-        raise UsageError(f"--target {target!r}: NAME=REPOSITORY is needed, such as iris=/projects/iris.git")
     text = _PROJECT.format(root=_quoted(str(before.settings.state.root)), uncontained=str(uncontained).lower())
     if target:
-        path = Path(repository)
-        address = str(path.absolute()) if path.exists() else repository
-        text += _TARGET.format(name=_key(name), repository=_quoted(address))
+        text += _target(target, project.parent, before.environ)
     root = before.settings.state.root
     if dry_run:
         what = f"{project} is there already and would stay as it is" if project.exists() else f"would write {project}"
@@ -115,14 +112,14 @@ def doctor(context: typer.Context, *, out: Out) -> None:
     Exit status 3 when something has to be mended.
     """
     from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - heavy
-    from outerloop_hpc.cli.wiring import compute_kind  # noqa: PLC0415 - as above
+    from outerloop_hpc.cli.wiring import wanted_kind  # noqa: PLC0415 - as above
     from outerloop_hpc.doctor.checks import Doctor, Level  # noqa: PLC0415 - as above
     from outerloop_hpc.process import run_command  # noqa: PLC0415 - as above
 
     shown = (Column("level"), Column("check"), Column("saw", cut=True), Column("advice", cut=True))
     out.offer(shown)
     here = session(context)
-    kind = compute_kind(here.settings, here.environ)
+    kind = wanted_kind(here.settings, here.environ)
     found = list(Doctor(here.settings, here.layout, here.environ, run_command, kind).examine())
     rows = [{"level": str(one.level), "check": one.check, "saw": one.saw, "advice": one.advice} for one in found]
     out.show(here, "doctor", shown, rows)
@@ -144,6 +141,35 @@ def show(context: typer.Context, *, out: Out, origin: Origin = False) -> None:
     here = session(context)
     rows = [{"key": row.key, "value": row.value, "origin": row.origin} for row in as_rows(here.loaded)]
     out.show(here, "config show", shown, rows)
+
+
+def _target(given: str, base: Path, environ: Mapping[str, str]) -> str:
+    """Write the section of ``--target``, checked as the file would be that is not there yet.
+
+    Raises:
+        UsageError: it is not NAME=REPOSITORY, or one of the two cannot be used.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415 - heavy
+
+    from outerloop_hpc.config.keys import resolved  # noqa: PLC0415 - as above
+    from outerloop_hpc.config.settings import TARGET_NAME, Target  # noqa: PLC0415 - as above
+    from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
+
+    name, _, repository = given.partition("=")
+    if not (name and repository):
+        raise UsageError(f"--target {given!r}: NAME=REPOSITORY is needed, such as iris=/projects/iris.git")
+    if not re.fullmatch(TARGET_NAME, name):
+        raise UsageError(f"--target {given!r}: the name {name!r} must be 1 to 64 letters, digits and any of _ . -")
+    path = Path(repository)
+    address = str(path.absolute()) if path.exists() else repository
+    try:
+        Target(repository=str(resolved(("targets", name, "repository"), address, base, environ)))
+    except ValidationError as error:
+        said = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise UsageError(f"--target {given!r}: the repository {said}") from None
+    except ValueError as error:
+        raise UsageError(f"--target {given!r}: the repository cannot be read: {error}") from None
+    return _TARGET.format(name=_key(name), repository=_quoted(address))
 
 
 def _quoted(text: str) -> str:

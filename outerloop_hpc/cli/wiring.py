@@ -71,17 +71,26 @@ def build_engine(settings: Settings, layout: Layout, environ: Mapping[str, str])
 
 
 def compute_kind(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Say where new work goes: ``auto`` is Slurm when sbatch is on PATH.
+    """Say where new work goes.
 
     Raises:
         ConfigError: Slurm is asked for and sbatch is not on PATH.
     """
-    found = shutil.which("sbatch", path=environ.get("PATH"))
-    if settings.compute.kind == "slurm" and found is None:
+    kind = wanted_kind(settings, environ)
+    if kind == "slurm" and not _has_sbatch(environ):
         raise ConfigError("[compute] kind is slurm, but sbatch is not on PATH; load its module or set kind = 'local'")
+    return kind
+
+
+def wanted_kind(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Say where new work is meant to go, possible or not: ``auto`` is Slurm when sbatch is on PATH."""
     if settings.compute.kind == "auto":
-        return "slurm" if found else "local"
+        return "slurm" if _has_sbatch(environ) else "local"
     return settings.compute.kind
+
+
+def _has_sbatch(environ: Mapping[str, str]) -> bool:
+    return shutil.which("sbatch", path=environ.get("PATH")) is not None
 
 
 def build_slurm(settings: Settings, environ: Mapping[str, str]) -> SlurmCompute:

@@ -52,7 +52,7 @@ class Doctor:
     """Runs the checks.
 
     Attributes:
-        compute: where new work would go: ``slurm`` or ``local``.
+        compute: where new work is meant to go: ``slurm`` or ``local``.
     """
 
     settings: Settings
@@ -137,6 +137,10 @@ class Doctor:
     def _scheduler(self) -> Iterator[Finding]:
         if self.compute == "local":
             yield Finding("scheduler", Level.OK, "jobs run on this machine (no Slurm); set [compute] kind to change")
+            return
+        if shutil.which("sbatch", path=self.environ.get("PATH")) is None:
+            advice = "load Slurm's module, or set [compute] kind to local; no pass can be made until then"
+            yield Finding("scheduler", Level.FAIL, "[compute] kind is slurm, but sbatch is not on PATH", advice)
             return
         env = query_environment(self.environ)
         for program, argv in (

@@ -97,7 +97,8 @@ def _problem(item: Any) -> str:
     if item["type"] == "extra_forbidden":
         return f"{_path(location)}: unknown key{_hint(str(location[-1]), _keys(location[:-1]))}"
     text = str(item["msg"]).removeprefix("Value error, ")
-    return f"{_path(location)}: {text[:1].lower()}{text[1:]}"
+    hint = strictyaml.number_hint(str(item["input"])) if item["type"] == "float_type" else ""
+    return f"{_path(location)}: {text[:1].lower()}{text[1:]}{hint}"
 
 
 def _keys(location: tuple[int | str, ...]) -> list[str]:

@@ -5,6 +5,7 @@ No anchors, aliases, merges, tags or second documents; no duplicate or non-text 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from outerloop_hpc.errors import ConfigError
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 12
 MAX_NODES = 5_000
+_EXPONENT = re.compile(
+    r"(?P<sign>[-+]?)(?=[0-9.]*[0-9])(?P<whole>[0-9]{0,20})(?:\.(?P<part>[0-9]{0,20}))?"
+    r"[eE](?P<up>[-+]?)(?P<exponent>[0-9]{1,4})"
+)
 
 
 def load(data: bytes, name: str) -> dict[str, Any]:
@@ -53,6 +58,15 @@ def shown(value: object, limit: int = 60) -> str:
     """Quote foreign text for a message: on one line, printable, short."""
     text = ascii(str(value))
     return text if len(text) <= limit else text[: limit - 2] + "…'"
+
+
+def number_hint(text: str) -> str:
+    """Say how to write ``1e-3``: YAML 1.1 wants a point and a signed exponent, and reads all else as text (pure)."""
+    match = _EXPONENT.fullmatch(text)
+    if match is None:
+        return ""
+    written = f"{match['sign']}{match['whole'] or '0'}.{match['part'] or '0'}e{match['up'] or '+'}{match['exponent']}"
+    return f"; YAML reads {text} as text, write {written}"
 
 
 def _text(data: bytes, name: str) -> str:

@@ -195,6 +195,31 @@ BAD = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("1e-3", "1.0e-3"),
+        ("1e3", "1.0e+3"),
+        ("2.5e3", "2.5e+3"),
+        ("1E-3", "1.0e-3"),
+        ("-.5e3", "-0.5e+3"),
+    ],
+)
+def test_a_number_that_yaml_reads_as_text_is_answered_with_how_to_write_it(written: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(benchmark(f"min_delta: {written}"))
+    assert "benchmarks[1].min_delta: " in str(refused.value)
+    assert str(refused.value).endswith(f"; YAML reads {written} as text, write {hint}")
+    assert isinstance(strictyaml.load(f"a: {hint}".encode(), "x")["a"], float)
+
+
+@pytest.mark.parametrize("written", ["lots", "e3", ".e3", "[1]", "'٣e3'", "true"])
+def test_what_is_no_number_gets_no_hint_how_to_write_one(written: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(benchmark(f"min_delta: {written}"))
+    assert "write" not in str(refused.value)
+
+
 @pytest.mark.parametrize(("data", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_a_bad_contract_is_refused_with_the_place(data: bytes, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as refused:

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from outerloop_hpc.benchmark.work import BenchmarkWork, dump
 from outerloop_hpc.cli.main import app, main
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine import inbox, runs
+from outerloop_hpc.engine.archive import Accounting
 from outerloop_hpc.engine.journal import Journal
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec
@@ -114,6 +116,9 @@ ONE_DONE = (
 PARKED = (ev.RunParked(question="go on?", reason="somebody cancelled it"),)
 ENDED = (ev.RunEnded(ending="measured", reason="all of them"),)
 NEW, RUNNING, WAITING, CLOSED, BROKEN = (run_id(n) for n in range(5))
+ROSE = run_id(9, "rose")
+#: The seconds at which they were made.
+NOON = [f"uts{int(datetime(2026, 11, 29, 12, tzinfo=UTC).timestamp()) + second}" for second in range(5)]
 
 
 @pytest.fixture
@@ -211,9 +216,16 @@ def test_live_runs_are_listed_with_their_phase(cli: Cli, state: Layout) -> None:
         (["--target", "rose"], {run_id(9, "rose")}),
         (["--all", "-s", "closed"], {CLOSED}),
         (["--all", "--target", "iris"], {NEW, RUNNING, WAITING, CLOSED, BROKEN}),
+        (["-S", NOON[2]], {WAITING, BROKEN, ROSE}),
+        (["-S", NOON[1], "-E", NOON[4]], {RUNNING, WAITING}),
+        (["-S", NOON[1], "-E", NOON[4], "--all"], {RUNNING, WAITING, CLOSED}),
+        (["-E", NOON[1], "-u", SPEC.made_by], {NEW}),
+        (["-u", "nobody"], set()),
+        (["-u", "nobody", "--all"], set()),
+        (["-u", f"nobody,{SPEC.made_by}"], {NEW, RUNNING, WAITING, BROKEN, ROSE}),
     ],
 )
-def test_runs_are_chosen_by_phase_and_target(cli: Cli, state: Layout, options: list[str], expected: set[str]) -> None:
+def test_runs_are_chosen_as_in_sacct(cli: Cli, state: Layout, options: list[str], expected: set[str]) -> None:
     assert {row["run"] for row in cli("runs", "list", "--json", *options).rows} == expected
 
 
@@ -273,8 +285,24 @@ def test_a_dry_advance_says_what_it_would_do_and_writes_nothing(cli: Cli, state:
 @pytest.mark.parametrize("which", ["runs", "jobs", "costs"])
 def test_every_report_is_narrowed_as_sacct_is(cli: Cli, state: Layout, which: str) -> None:
     narrowed = ["-S", "now-7days", "-E", "now", "-u", "nobody", "-A", "none", "-M", "nowhere", "--run", RUNNING]
-    said = cli("report", which, *narrowed, "--json")
+    said = cli("report", which, *narrowed, "-s", "FAILED", "--json")
     assert (said.status, said.rows) == (0, [])
+
+
+@pytest.mark.parametrize(("which", "column"), [("jobs", "job_id"), ("runs", "attempts"), ("costs", "attempts")])
+def test_every_report_can_be_about_the_tries_of_one_state_alone(
+    cli: Cli, state: Layout, which: str, column: str
+) -> None:
+    rows = tuple(
+        {"JobID": f"7_{task}", "JobIDRaw": f"{7 + task}", "State": word, "Start": "1", "End": "3601", "AllocCPUS": "1"}
+        for task, word in enumerate(("COMPLETED", "FAILED"))
+    )
+    path = state.run(RUNNING).accounting("ol.iris.1")
+    fsio.make_folder(path.parent)
+    fsio.publish(path, Accounting(submission="ol.iris.1", compute="slurm", job_id="7", rows=rows).encoded())
+    shown = [row[column] for row in cli("report", which, "--run", RUNNING, "-s", "F", "--json").rows]
+    assert shown == ["7_1" if which == "jobs" else 1]
+    assert cli("report", which, "-s", "tired").status == 2
 
 
 def test_explain_changes_nothing(cli: Cli, state: Layout) -> None:
@@ -303,6 +331,7 @@ def test_settings_are_shown_with_their_origin(cli: Cli, tmp_path: Path) -> None:
         ["runs", "show", "no-such-run"],
         ["runs", "list", "-s", "tired"],
         ["runs", "list", "-o", "phse"],
+        ["runs", "list", "-S", "yesterdayish"],
         ["runs", "list", "--json", "-P"],
         ["explain", "benchmark-iris"],
         ["bench", "history", "iris"],
@@ -326,6 +355,19 @@ def test_usage_errors_end_with_2_and_say_so_on_stderr(cli: Cli, state: Layout, a
     assert "Traceback" not in said.err
 
 
+@pytest.mark.parametrize("seconds", ["nan", "-nan", "-5", "-inf"])
+@pytest.mark.parametrize("command", [("advance", NEW), ("bench", "run", "iris")], ids=" ".join)
+def test_a_wait_that_would_never_be_over_or_is_already_is_refused(
+    cli: Cli, state: Layout, command: Sequence[str], seconds: str
+) -> None:
+    before = tree(state.root)
+    said = cli(*command, "--wait", seconds)
+    assert said.status == 2
+    assert "'--wait'" in said.err
+    assert "0 or more" in said.err
+    assert tree(state.root) == before
+
+
 def test_a_column_that_does_not_exist_gets_a_suggestion(cli: Cli, state: Layout) -> None:
     assert "did you mean phase?" in cli("runs", "list", "-o", "phse").err
 
@@ -344,6 +386,17 @@ def test_a_bad_configuration_ends_with_78(cli: Cli, tmp_path: Path, text: str, w
 def test_slurm_without_its_commands_is_a_bad_configuration(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "outerloop.toml").write_text('[compute]\nkind = "slurm"\n', encoding="utf-8")
     assert cli("reconcile").status == 78
+
+
+def test_the_doctor_makes_every_other_check_when_the_scheduler_is_missing(cli: Cli, state: Layout) -> None:
+    checked = {row["check"] for row in cli("doctor", "--json").rows}
+    (state.root.parent / "outerloop.toml").write_text('[compute]\nkind = "slurm"\n', encoding="utf-8")
+    said = cli("doctor", "--json")
+    assert said.status == 3
+    assert {row["check"] for row in said.rows} == checked
+    (scheduler,) = [row for row in said.rows if row["check"] == "scheduler"]
+    assert (scheduler["level"], "sbatch is not on PATH" in scheduler["saw"]) == ("fail", True)
+    assert "module" in scheduler["advice"]
 
 
 def test_a_state_folder_that_cannot_be_made_is_a_bad_configuration(cli: Cli, tmp_path: Path) -> None:
@@ -430,6 +483,43 @@ def test_a_pause_is_said_and_launches_nothing(cli: Cli, state: Layout) -> None:
     followed = cli("advance", NEW)
     assert followed.status == 10
     assert "no launches" in followed.err, "who waits for one run must not wait in vain"
+
+
+def test_a_dry_image_build_says_what_it_would_run_and_writes_nothing(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = tmp_path / "bin" / "apptainer"
+    builder.parent.mkdir()
+    builder.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    builder.chmod(0o755)
+    monkeypatch.setenv("PATH", str(builder.parent))
+    before = tree(tmp_path)
+    said = cli("image", "build", "images/x.sif", "--mirror", "http://m.example/debian", "--dry-run")
+    assert (said.status, said.out) == (0, "")
+    assert f"would run {builder} build {tmp_path}/images/" in said.err
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["", "dry"])
+@pytest.mark.parametrize(
+    ("target", "wrong"),
+    [
+        ("a b=/projects/iris.git", "the name 'a b' must be"),
+        ("a/b=/projects/iris.git", "the name 'a/b' must be"),
+        (f"{'a' * 65}=/projects/iris.git", "must be 1 to 64"),
+        ("iris=/projects/a\nb", "the repository must be one line"),
+        ("iris=$NO_SUCH_FOLDER/iris.git", "$NO_SUCH_FOLDER is not set here"),
+    ],
+)
+def test_a_target_that_init_cannot_write_is_blamed_on_its_option(
+    cli: Cli, tmp_path: Path, target: str, wrong: str, dry: Sequence[str]
+) -> None:
+    said = cli("init", "--target", target, *dry)
+    assert said.status == 2
+    assert said.err.startswith("outerloop-hpc: --target ")
+    assert wrong in said.err
+    assert "outerloop.toml" not in said.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_init_writes_what_is_missing_and_keeps_what_is_there(cli: Cli, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from outerloop_hpc.container.build import BuildFailed, build, rendered
+from outerloop_hpc.container.build import BuildFailed, build, described, plan, rendered
 from outerloop_hpc.container.image import ImageRef
 from outerloop_hpc.errors import ConfigError, UsageError
 from outerloop_hpc.process import Finished
@@ -52,7 +52,8 @@ def definition(tmp_path: Path) -> Path:
 
 def made(run: Builder, definition: Path | None, output: Path, **more: object) -> ImageRef:
     options: dict[str, object] = {"mirror": "http://m.example/debian", **more}
-    return build(definition, output, run=run, which=lambda name: f"/bin/{name}", **options)  # type: ignore[arg-type]
+    planned = plan(definition, output, which=lambda name: f"/bin/{name}", **options)  # type: ignore[arg-type]
+    return build(planned, replace=bool(more.get("replace")), run=run)
 
 
 def test_a_definition_is_rendered_and_the_image_put_in_place(definition: Path, tmp_path: Path) -> None:
@@ -107,8 +108,19 @@ def test_what_cannot_be_meant(definition: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         made(Builder(), tmp_path / "none.def", output)
     with pytest.raises(ConfigError, match="PATH"):
-        build(definition, output, run=Builder(), which=lambda _: None)
+        plan(definition, output, which=lambda _: None)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["python.def"]
+
+
+def test_a_dry_run_names_the_builders_command_and_leaves_not_even_a_folder(definition: Path, tmp_path: Path) -> None:
+    output = tmp_path / "new folder" / "x.sif"
+    planned = plan(definition, output, mirror="http://m.example/d", fakeroot=True, which=lambda name: f"/bin/{name}")
+    written, ran, moved = described(planned)
+    stage = f"{output.parent}/.tmp-build-x.sif-XXXXXXXX"
+    assert written.startswith(f"would write {stage}/python.def: a copy of {definition}, any {{{{ MIRROR }}}}")
+    assert ran == f"would run /bin/apptainer build --fakeroot '{stage}/image.sif' '{stage}/python.def'"
+    assert moved == f"would move {stage}/image.sif to {output}"
+    assert [path.name for path in tmp_path.iterdir()] == ["python.def"]
 
 
 def test_rendering_takes_no_other_lines() -> None:
