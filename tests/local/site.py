@@ -189,6 +189,11 @@ class Site:
         """Keep the state folder as it is now."""
         shutil.copytree(self.state, self.root / "saved", symlinks=True)
 
+    def empty(self) -> None:
+        """Begin anew with an empty state folder."""
+        shutil.rmtree(self.state)
+        self.state.mkdir()
+
     def restore(self) -> None:
         """Go back to what was saved: a story can be told again, and no job has to run twice."""
         shutil.rmtree(self.state)

@@ -97,12 +97,12 @@ def test_a_filesystem_that_gives_out_at_any_effect_of_an_ending_loses_nothing(
 def test_a_filesystem_that_fills_at_any_effect_of_a_launch_loses_nothing(
     site: Site, driver: Driver, calm: dict[str, object]
 ) -> None:
-    shutil.rmtree(site.state)
+    site.empty()
     effects = driver.order("--config", str(site.config), "tick").effects
     site.until_closed()
     launch = [number for number, (what, _) in enumerate(effects, 1) if what != "command"]
     for first in launch:
-        shutil.rmtree(site.state)
+        site.empty()
         refuse = {"full": str(site.state)}
         ended = driver.order("--config", str(site.config), "tick", refuse=refuse, refuse_at=first)
         where = f"full from effect {first}, {effects[first - 1]}: {ended.status}\n{ended.err}"

@@ -200,7 +200,7 @@ def test_an_unreadable_point_of_the_history_keeps_no_run_from_closing(site: Site
     point = site.state / "results" / "bad" / "score" / "broken.json"
     point.parent.mkdir(parents=True)
     point.write_bytes(b"{")
-    ended = site.cli("tick", expect=(4,))
+    ended = site.cli("reconcile", expect=(4,))
     assert str(point) in ended.err
     assert site.live() == []
     assert not (point.parents[1] / "leader.json").exists()
