@@ -44,7 +44,8 @@ class Claim(Document):
 class Record(Document):
     """``eNNNN.record.json``: the final word of a try; the first one published stays.
 
-    ``outcome`` is for the engine; ``payload`` is for the kind.
+    ``outcome`` is for the engine; ``payload`` is for the kind. ``node_unfit``: the job blames its node, so the next
+    try goes elsewhere.
     """
 
     name: ClassVar[str] = "record"
@@ -60,6 +61,7 @@ class Record(Document):
     started_at: AwareDatetime
     ended_at: AwareDatetime
     holder: Holder
+    node_unfit: bool = False
     payload: dict[str, Any] = Field(default_factory=dict)
 
 
