@@ -77,6 +77,20 @@ class Interrupted(Document):
     payload: dict[str, Any] = Field(default_factory=dict)
 
 
+class Wake(Document):
+    """``wake/wake.json`` of a submission: what its wake job moves on, and with which settings.
+
+    In a file, since a site's ``--export=NONE`` takes the environment away. ``config`` is the project file of the pass
+    that submitted; empty when it had none.
+    """
+
+    name: ClassVar[str] = "wake"
+
+    run: str
+    state_root: str
+    config: str = ""
+
+
 class Heartbeat(Document):
     """``eNNNN.heartbeat.json``: a changing nonce; its age is measured by who sees it unchanged, not by its time."""
 
