@@ -157,6 +157,7 @@ class Execution:
             ended_at=self.clock.now(),
             holder=self.holder,
             node_unfit=result.node_unfit,
+            image_sha256=manifest.image.sha256,
             payload=dict(result.payload),
         )
         if not self._insist(self._file(records.RECORD), record.encoded()):

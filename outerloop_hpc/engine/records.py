@@ -45,7 +45,8 @@ class Record(Document):
     """``eNNNN.record.json``: the final word of a try; the first one published stays.
 
     ``outcome`` is for the engine; ``payload`` is for the kind. ``node_unfit``: the job blames its node, so the next
-    try goes elsewhere.
+    try goes elsewhere. ``image_sha256``: the image that the submission asked for, whatever came of the try; empty
+    without one. Which image was found and used is the payload's to say.
     """
 
     name: ClassVar[str] = "record"
@@ -62,6 +63,7 @@ class Record(Document):
     ended_at: AwareDatetime
     holder: Holder
     node_unfit: bool = False
+    image_sha256: str = ""
     payload: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -234,11 +234,31 @@ def test_scratch_with_read_only_folders_is_removed(folder: Path, monkeypatch: py
     assert not seen[0].exists()
 
 
+@pytest.mark.parametrize("how", ["completed", "refused", "raises", "no scratch", "another spec"])
+def test_no_record_is_without_the_digest_of_the_image_however_early_the_try_ended(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    def body(_: Context) -> Result:
+        if how == "raises":
+            raise ConfigError("no runtime")
+        return Result("refused" if how == "refused" else "completed")
+
+    path = folder / "manifest.json"
+    manifest: records.Manifest = load(records.Manifest, path)
+    image = Image(path="/images/one.sif", sha256="ab" * 32)
+    fsio.replace(path, manifest.model_copy(update={"image": image}).encoded())
+    if how == "another spec":
+        fsio.replace(folder.parents[1] / "spec.json", SPEC.model_copy(update={"commit": "f00"}).encoded())
+    environ = {"TMPDIR": str(folder / "nowhere")} if how == "no scratch" else {}
+    carry_out(folder, body, monkeypatch, **environ)
+    assert the_record(folder).image_sha256 == "ab" * 32
+
+
 def test_a_record_of_an_earlier_version_blames_no_node(folder: Path) -> None:
     known = json.loads(record("infrastructure").encoded())
     path = folder / element_file(0, records.RECORD)
-    path.write_text(json.dumps({name: known[name] for name in known if name != "node_unfit"}))
-    assert not the_record(folder).node_unfit
+    path.write_text(json.dumps({name: known[name] for name in known if name not in {"node_unfit", "image_sha256"}}))
+    assert (the_record(folder).node_unfit, the_record(folder).image_sha256) == (False, "")
 
 
 def test_a_try_with_a_record_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
