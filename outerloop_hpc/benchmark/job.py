@@ -62,6 +62,7 @@ def measure(context: Context) -> Result:
 def _enclosure(context: Context, work: BenchmarkWork) -> Enclosure:
     image: ImageRef | None = None
     if context.spec.image.path:
+        # Read whole each time, no kept sum: attributes may be stale on this node, and nothing checks after this does.
         image = require(Path(context.spec.image.path), context.spec.image.sha256)
     scratch = context.scratch / "sandbox"
     make_scratch(scratch)
