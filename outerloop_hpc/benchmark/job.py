@@ -11,7 +11,7 @@ from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.container.choose import choose
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.container.image import ImageRef, require
-from outerloop_hpc.container.runtime import Sandbox, make_scratch
+from outerloop_hpc.container.runtime import NotWorkingHere, Sandbox, make_scratch
 from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.errors import ConfigError, NodeUnfit, UsageError
 from outerloop_hpc.measure.child import Limits
@@ -65,7 +65,10 @@ def _enclosure(context: Context, work: BenchmarkWork) -> Enclosure:
         # Read whole each time, no kept sum: attributes may be stale on this node, and nothing checks after this does.
         image = require(Path(context.spec.image.path), context.spec.image.sha256)
     scratch = context.scratch / "sandbox"
-    make_scratch(scratch)
+    try:
+        make_scratch(scratch)
+    except OSError as error:
+        raise NotWorkingHere(f"{scratch}: no scratch space on this node: {error.strerror}") from error
     runtime = choose(
         work.containment.runtime,
         image=image.path if image else None,

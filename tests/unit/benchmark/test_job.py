@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -93,6 +94,15 @@ def test_a_runtime_that_does_not_start_on_one_node_blames_the_node(
         raise NotWorkingHere("apptainer does not start on this node: /dev/fuse is missing")
 
     monkeypatch.setattr(job, "choose", no_fuse)
+    found = job.measure(context(tmp_path, work(), environ={}))
+    assert (found.outcome, found.node_unfit) == ("infrastructure", True)
+
+
+def test_a_node_whose_scratch_is_full_is_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(job, "make_scratch", full)
     found = job.measure(context(tmp_path, work(), environ={}))
     assert (found.outcome, found.node_unfit) == ("infrastructure", True)
 
