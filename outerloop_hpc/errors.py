@@ -54,6 +54,13 @@ class Fault(OuterloopError):  # noqa: N818 - the design's word for a broken docu
     exit_status = Exit.FINDINGS
 
 
+class NodeUnfit(OuterloopError):  # noqa: N818 - states the finding
+    """This node lacks what the job needs, and another may have it: the next try had better go elsewhere.
+
+    Mixed into the class that says how the command line ends.
+    """
+
+
 class FilesystemUnfit(OuterloopError):  # noqa: N818 - states the finding
     """The state folder's filesystem has no exclusive publication; running there could buy a job twice."""
 

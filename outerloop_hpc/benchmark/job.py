@@ -11,9 +11,9 @@ from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.container.choose import choose
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.container.image import ImageRef, require
-from outerloop_hpc.container.runtime import NotOnThisNode, Sandbox, make_scratch
+from outerloop_hpc.container.runtime import NotWorkingHere, Sandbox, make_scratch
 from outerloop_hpc.engine.body import Context, Result
-from outerloop_hpc.errors import ConfigError, UsageError
+from outerloop_hpc.errors import ConfigError, NodeUnfit, UsageError
 from outerloop_hpc.measure.child import Limits
 from outerloop_hpc.measure.measurement import Measurement, Outcome
 from outerloop_hpc.measure.run import Request
@@ -29,8 +29,8 @@ def measure(context: Context) -> Result:
     work = work_of(context.spec)
     try:
         enclosure = _enclosure(context, work)
-    except NotOnThisNode as error:
-        return Result("infrastructure", str(error))
+    except NodeUnfit as error:
+        return Result("infrastructure", str(error), node_unfit=True)
     except ConfigError as error:
         return Result("refused", str(error))
     checkout = context.scratch / "checkout"
@@ -40,7 +40,8 @@ def measure(context: Context) -> Result:
     except UsageError as error:
         if not mirror.has(context.spec.commit):
             # The pass that made the run saw it there: this node looks at an old listing, or at no mount at all.
-            return Result("infrastructure", f"the commit is not in the mirror as this node sees it: {error}")
+            why = f"the commit is not in the mirror as this node sees it: {error}"
+            return Result("infrastructure", why, node_unfit=True)
         return Result("refused", str(error))
     if tree != work.tree:
         return Result("refused", f"commit {context.spec.commit} has tree {tree}, the run was made for {work.tree}")
@@ -61,9 +62,13 @@ def measure(context: Context) -> Result:
 def _enclosure(context: Context, work: BenchmarkWork) -> Enclosure:
     image: ImageRef | None = None
     if context.spec.image.path:
+        # Read whole each time, no kept sum: attributes may be stale on this node, and nothing checks after this does.
         image = require(Path(context.spec.image.path), context.spec.image.sha256)
     scratch = context.scratch / "sandbox"
-    make_scratch(scratch)
+    try:
+        make_scratch(scratch)
+    except OSError as error:
+        raise NotWorkingHere(f"{scratch}: no scratch space on this node: {error.strerror}") from error
     runtime = choose(
         work.containment.runtime,
         image=image.path if image else None,
@@ -98,6 +103,7 @@ def _result(context: Context, work: BenchmarkWork, found: Measurement) -> Result
     if found.outcome is Outcome.MEASURED:
         return Result("completed", "", payload)
     if found.outcome is Outcome.INFRASTRUCTURE:
+        # The runtime was seen to work here just before: what is known now is what the command said, and how it ended.
         return Result("infrastructure", found.reason, payload)
     if found.outcome is Outcome.OUT_OF_MEMORY:
         return Result("out_of_memory", found.reason, payload)

@@ -65,14 +65,7 @@ class Session:
         """The engine, wired to this machine."""
         from outerloop_hpc.cli.wiring import build_engine  # noqa: PLC0415 - heavy, and only for passes
 
-        return build_engine(self.settings, self.layout, {**self.environ, **self._same_settings()})
-
-    def _same_settings(self) -> dict[str, str]:
-        """Variables by which a job that comes back for a run finds this project file and this state folder."""
-        found = {"OUTERLOOP_STATE__ROOT": str(self.layout.root)}
-        if self.loaded.project is not None:
-            found["OUTERLOOP_CONFIG"] = str(self.loaded.project.absolute())
-        return found
+        return build_engine(self.settings, self.layout, self.environ, project=self.loaded.project)
 
     @contextmanager
     def lane(self, *, dry_run: bool = False) -> Iterator[BenchmarkLane]:

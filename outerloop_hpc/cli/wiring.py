@@ -34,8 +34,10 @@ WAKE = "outerloop_hpc.cli.wake:advance"
 _LOCAL_LARGEST = 10_000
 
 
-def build_engine(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> Engine:
-    """Build the engine for these settings.
+def build_engine(
+    settings: Settings, layout: Layout, environ: Mapping[str, str], *, project: Path | None = None
+) -> Engine:
+    """Build the engine for these settings; ``project`` is the project file among their origins.
 
     Raises:
         ConfigError: Slurm is asked for and its commands are not on PATH.
@@ -54,7 +56,9 @@ def build_engine(settings: Settings, layout: Layout, environ: Mapping[str, str])
     def render(target: str) -> None:
         refresh_ledger(layout, target)
 
-    hands = Hands(layout, computes, author, SystemClock(), wake=WAKE if settings.slurm.wake else "", render=render)
+    wake = WAKE if settings.slurm.wake else ""
+    config = "" if project is None else str(project.absolute())
+    hands = Hands(layout, computes, author, SystemClock(), wake=wake, config=config, render=render)
     return Engine(
         hands=hands,
         kinds=kinds,

@@ -10,9 +10,9 @@ from pathlib import Path
 from outerloop_hpc.container.apptainer import Apptainer
 from outerloop_hpc.container.bubblewrap import Bubblewrap
 from outerloop_hpc.container.probe import GIVEN_VALUE, PLAIN_VALUE, Probed, probe
-from outerloop_hpc.container.runtime import NotOnThisNode, Runtime, current_environment
+from outerloop_hpc.container.runtime import NotOnThisNode, NotWorkingHere, Runtime, current_environment
 from outerloop_hpc.container.uncontained import Uncontained
-from outerloop_hpc.errors import ConfigError, TryLater
+from outerloop_hpc.errors import ConfigError
 from outerloop_hpc.process import Runner, run_command
 
 Which = Callable[[str], str | None]
@@ -70,7 +70,8 @@ def choose(  # noqa: PLR0913 - one call with everything passed in, by keyword
 
     Raises:
         ConfigError: an unknown name, no image, nothing installed that fits, or a runtime that does not contain.
-        TryLater: the runtime is there and did not start on this node.
+        NotOnThisNode: the image's runtime is not installed here.
+        NotWorkingHere: the runtime is there and did not start on this node.
     """
     if name not in NAMES:
         raise ConfigError(f"unknown container runtime {name!r}; use one of {', '.join(NAMES)}")
@@ -135,7 +136,7 @@ class _Maker:
 
         Raises:
             ConfigError: it starts and does not contain.
-            TryLater: it does not start.
+            NotWorkingHere: it does not start.
         """
         details = []
         for ability in _ABILITIES:
@@ -146,7 +147,7 @@ class _Maker:
                 self._require(found)
                 return self.make(self.environ, replace(ability, cuts_network=found.network_off))
             details.append(found.detail)
-        raise TryLater(
+        raise NotWorkingHere(
             f"{self.program} does not start on this node: {details[0]}; try another node, "
             "see `outerloop-hpc image check`"
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from outerloop_hpc import fsio
-from outerloop_hpc.container.runtime import NotOnThisNode
+from outerloop_hpc.container.runtime import NotOnThisNode, NotWorkingHere
 from outerloop_hpc.documents import Document, load
 from outerloop_hpc.errors import ConfigError, Fault, TryLater
 
@@ -121,7 +121,7 @@ def _identity(path: Path) -> Identity:
             "and keep it where every node can read it"
         ) from error
     except OSError as error:
-        raise TryLater(f"{path}: the image cannot be looked at: {error.strerror}") from error
+        raise NotWorkingHere(f"{path}: the image cannot be looked at: {error.strerror}") from error
     if not path.is_file():
         raise ConfigError(f"{path}: is not an image file; a SIF file is needed, since a folder has no digest")
     return Identity(str(path), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
@@ -134,7 +134,7 @@ def _digest(path: Path) -> str:
             while chunk := file.read(_CHUNK):
                 summed.update(chunk)
     except OSError as error:
-        raise TryLater(f"{path}: the image cannot be read: {error.strerror}") from error
+        raise NotWorkingHere(f"{path}: the image cannot be read: {error.strerror}") from error
     return summed.hexdigest()
 
 

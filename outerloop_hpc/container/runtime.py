@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from outerloop_hpc.errors import ConfigError
+from outerloop_hpc.errors import ConfigError, NodeUnfit, TryLater
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 #: What a runtime itself may need of the caller's environment; nothing else of it is handed on.
@@ -21,8 +21,12 @@ HOST_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "XDG_RUNTI
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-class NotOnThisNode(ConfigError):  # noqa: N818 - states what happened
+class NotOnThisNode(ConfigError, NodeUnfit):  # noqa: N818 - states what happened
     """An image or its runtime is missing here; another node may well have it."""
+
+
+class NotWorkingHere(TryLater, NodeUnfit):
+    """An image or its runtime is here but cannot be read or started; another node may well do better."""
 
 
 class Network(StrEnum):

@@ -20,11 +20,16 @@ _BODY_PREFIX = "outerloop_hpc."
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a body returns: the outcome for the engine, the payload for the kind."""
+    """What a body returns: the outcome for the engine, the payload for the kind.
+
+    ``node_unfit`` says that this node lacks what the job needs. It is for what the body itself found out before the
+    measured command ran, never for what that command said or how it ended.
+    """
 
     outcome: RecordOutcome
     reason: str = ""
     payload: Mapping[str, Any] = field(default_factory=dict)
+    node_unfit: bool = False
 
 
 class Stop:

@@ -33,7 +33,8 @@ class Hands:
     """What carrying out needs.
 
     Attributes:
-        wake: function that a tiny job after each submission calls with the run's folder; empty for none.
+        wake: function that a tiny job after each submission calls with its ``wake.json``; empty for none.
+        config: project file of this pass's settings, for that job; empty for none.
         render: renders anew what follows from a target's published documents (its ledger); done before a run is
             closed, so that a crash cannot lose it, and again without harm.
     """
@@ -43,6 +44,7 @@ class Hands:
     author: ev.Author
     clock: Clock
     wake: str = ""
+    config: str = ""
     render: Callable[[str], None] = lambda _target: None
 
 
@@ -141,11 +143,15 @@ class Carrier:
         """A tiny job after this one moves the run on without any cron; the tick is its backup, so failure is a note."""
         if not self.hands.wake or compute.name != "slurm":
             return
+        folder = run.journal.folder.submission(intent.name) / "wake"
+        told = records.Wake(run=run.run_id, state_root=str(self.hands.layout.root), config=self.hands.config)
+        fsio.make_folder(folder, private=True)
+        fsio.replace(folder / "wake.json", told.encoded(), mode=0o600)
         work = Work(
             name=f"{intent.name[:62]}.w",
             function=self.hands.wake,
-            arguments=(str(run.journal.folder.path),),
-            folder=run.journal.folder.submission(intent.name) / "wake",
+            arguments=(str(folder / "wake.json"),),
+            folder=folder,
             resources=Resources(minutes=10),
             after=bound.job_id,
         )

@@ -103,7 +103,10 @@ class Sighted(Value):
 
 
 class TryEnded(Value):
-    """A try is over. ``rule`` names the line of the decision table, ``evidence`` what it rests on."""
+    """A try is over. ``rule`` names the line of the decision table, ``evidence`` what it rests on.
+
+    ``node_unfit``: by the job's own record ``node`` lacks what it needs.
+    """
 
     type: Literal["try.ended"] = "try.ended"
     step: str
@@ -113,6 +116,7 @@ class TryEnded(Value):
     reason: str
     word: str = ""
     node: str = ""
+    node_unfit: bool = False
     evidence: dict[str, Any] = Field(default_factory=dict)
     record_outcome: str = ""
     payload: dict[str, Any] = Field(default_factory=dict)

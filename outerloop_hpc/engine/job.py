@@ -29,7 +29,7 @@ from outerloop_hpc.engine import records
 from outerloop_hpc.engine.body import Context, Result, Stop, resolve
 from outerloop_hpc.engine.layout import Layout, element_file
 from outerloop_hpc.engine.spec import RunSpec, file_digest
-from outerloop_hpc.errors import OuterloopError
+from outerloop_hpc.errors import NodeUnfit, OuterloopError
 
 _log = logging.getLogger(__name__)
 
@@ -104,14 +104,15 @@ class Execution:
             spec: RunSpec = decode(RunSpec, data, path)
         except (OuterloopError, OSError) as error:
             # It was readable when this was submitted: what this node sees says nothing about the run.
-            return Result("infrastructure", f"the run's specification cannot be read on this node: {error}")
+            why = f"the run's specification cannot be read on this node: {error}"
+            return Result("infrastructure", why, node_unfit=True)
         if file_digest(data) != manifest.spec_digest:
             return Result("refused", f"the run's specification is not the one that was submitted ({manifest.run})")
         element = manifest.elements[self.index]
         try:
             scratch = Path(tempfile.mkdtemp(prefix=f"ol-{self.nonce}-", dir=_scratch_root(spec.scratch, self.environ)))
         except OSError as error:
-            return Result("infrastructure", f"no scratch space: {error}")
+            return Result("infrastructure", f"no scratch space: {error}", node_unfit=True)
         try:
             body = resolve(element.step.body)
             context = Context(
@@ -119,7 +120,7 @@ class Execution:
             )
             return body(context)
         except OuterloopError as error:
-            return Result("infrastructure", str(error))
+            return Result("infrastructure", str(error), node_unfit=isinstance(error, NodeUnfit))
         except Exception as error:  # noqa: BLE001 - whatever a body raises must end in a record
             _log.exception("the body of %s failed", element.step.key)
             tail = "".join(traceback.format_exception_only(error)).strip()
@@ -155,6 +156,8 @@ class Execution:
             started_at=self.started_at,
             ended_at=self.clock.now(),
             holder=self.holder,
+            node_unfit=result.node_unfit,
+            image_sha256=manifest.image.sha256,
             payload=dict(result.payload),
         )
         if not self._insist(self._file(records.RECORD), record.encoded()):

@@ -167,6 +167,7 @@ def _try_ended(key: str, number: int, ruling: Ruling, evidence: Evidence) -> ev.
         reason=ruling.reason,
         word=ruling.word,
         node="" if node == "None assigned" else node,
+        node_unfit=record is not None and record.node_unfit,
         evidence=evidence.summary(),
         record_outcome=record.outcome if record is not None else "",
         payload=record.payload if record is not None and ruling.outcome == "done" else {},

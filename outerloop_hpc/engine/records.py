@@ -44,7 +44,9 @@ class Claim(Document):
 class Record(Document):
     """``eNNNN.record.json``: the final word of a try; the first one published stays.
 
-    ``outcome`` is for the engine; ``payload`` is for the kind.
+    ``outcome`` is for the engine; ``payload`` is for the kind. ``node_unfit``: the job blames its node, so the next
+    try goes elsewhere. ``image_sha256``: the image that the submission asked for, whatever came of the try; empty
+    without one. Which image was found and used is the payload's to say.
     """
 
     name: ClassVar[str] = "record"
@@ -60,6 +62,8 @@ class Record(Document):
     started_at: AwareDatetime
     ended_at: AwareDatetime
     holder: Holder
+    node_unfit: bool = False
+    image_sha256: str = ""
     payload: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -73,6 +77,20 @@ class Interrupted(Document):
     signal: str
     holder: Holder
     payload: dict[str, Any] = Field(default_factory=dict)
+
+
+class Wake(Document):
+    """``wake/wake.json`` of a submission: what its wake job moves on, and with which settings.
+
+    In a file, since a site's ``--export=NONE`` takes the environment away. ``config`` is the project file of the pass
+    that submitted; empty when it had none.
+    """
+
+    name: ClassVar[str] = "wake"
+
+    run: str
+    state_root: str
+    config: str = ""
 
 
 class Heartbeat(Document):

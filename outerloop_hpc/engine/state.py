@@ -38,6 +38,7 @@ class Try(Value):
     reason: str = ""
     word: str = ""
     node: str = ""
+    node_unfit: bool = False
     record_outcome: str = ""
     ended_at: AwareDatetime | None = None
     forgiven: bool = False
@@ -256,6 +257,7 @@ class _Fold:
                 "reason": event.reason,
                 "word": event.word,
                 "node": event.node,
+                "node_unfit": event.node_unfit,
                 "record_outcome": event.record_outcome,
                 "ended_at": self.at,
                 "forgiven": event.rule == ev.GAVE_UP,

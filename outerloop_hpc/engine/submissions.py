@@ -59,14 +59,15 @@ def resources_of(step: Step) -> ResourceAsk:
 
 
 def excluded_nodes(step: Step) -> tuple[str, ...]:
-    """Nodes that failed under earlier tries of this step, newest first.
+    """Nodes that failed under earlier tries of this step, or that its jobs found unfit, newest first.
 
     None after a refusal: without those nodes there may be none left, and a partition of one node would never be asked
     for again. None of what a person's resume forgave.
     """
     if step.refusals():
         return ()
-    failed = [t.node for t in reversed(step.tries) if t.word in _BAD_NODE_WORDS and t.node and not t.forgiven]
+    bad = (t for t in reversed(step.tries) if (t.node_unfit or t.word in _BAD_NODE_WORDS) and not t.forgiven)
+    failed = [t.node for t in bad if t.node]
     return tuple(dict.fromkeys(failed))[:_MOST_EXCLUDED]
 
 

@@ -15,12 +15,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from outerloop_hpc import effects
-from outerloop_hpc.errors import TryLater, UsageError
+from outerloop_hpc.errors import NodeUnfit, TryLater, UsageError
 from outerloop_hpc.target.repository import BlobStream, Repository
 from outerloop_hpc.target.scope import folded
 from outerloop_hpc.target.tree import FILE, GITLINK, PROGRAM, SYMLINK, Entry, algorithm_of, object_hash, tree_id
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE}
+
+
+class NoRoom(TryLater, NodeUnfit):
+    """The disk that a tree is exported to is full; that of another node may not be."""
 
 
 def export(repository: Repository, commit: str, folder: Path) -> str:
@@ -186,5 +190,5 @@ def _clear(folder: Path, *, remove: bool) -> None:
 def _explained(error: OSError, folder: Path) -> Exception:
     text = f"{folder}: the tree cannot be written: {error.strerror or error}"
     if error.errno in _NO_SPACE:
-        return TryLater(f"{text}; free space there, or use another scratch folder, and run again")
+        return NoRoom(f"{text}; free space there, or use another scratch folder, and run again")
     return UsageError(f"{text} ({error.filename!a})")

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from outerloop_hpc import effects
-from outerloop_hpc.errors import ConfigError, TryLater, UsageError
+from outerloop_hpc.errors import ConfigError, NodeUnfit, TryLater, UsageError
 
 _CONFIG = {
     "core.hooksPath": "/dev/null",
@@ -69,6 +69,10 @@ _LATER = re.compile(
 
 class GitRefused(UsageError):  # noqa: N818 - states what happened
     """Git said no, and not for a passing reason."""
+
+
+class NoGit(ConfigError, NodeUnfit):  # noqa: N818 - states what happened
+    """This machine has no git that can be run."""
 
 
 class Contended(TryLater):
@@ -164,7 +168,7 @@ def started(cwd: Path, arguments: tuple[str, ...], settings: dict[str, str]) -> 
     try:
         from git import Git  # noqa: PLC0415 - slow to import, and it looks for git at once
     except ImportError as error:
-        raise ConfigError(f"git cannot be run here: {error}; install git or load its module, and run again") from error
+        raise NoGit(f"git cannot be run here: {error}; install git or load its module, and run again") from error
     # GitPython adds to the caller's environment and cannot take away: `env -u` drops a GIT_DIR or GIT_TRACE of theirs.
     dropped = [name for name in os.environ if name.startswith("GIT_") and name not in settings and name not in _KEPT]
     argv = ["env", *(part for name in dropped for part in ("-u", name)), "git", *arguments]

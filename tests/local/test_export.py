@@ -10,7 +10,7 @@ from typing import IO
 import pytest
 
 from outerloop_hpc.errors import TryLater, UsageError
-from outerloop_hpc.target.export import export, folder_tree_id
+from outerloop_hpc.target.export import NoRoom, export, folder_tree_id
 from outerloop_hpc.target.repository import BlobStream, Repository
 from outerloop_hpc.target.tree import FILE, PROGRAM, SYMLINK, Entry, tree_id
 from tests.local.scratch import commit, commit_tree, contents, git, marker_command, new_source
@@ -217,7 +217,7 @@ def test_a_full_disk_says_try_later_and_leaves_nothing(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(BlobStream, "copy", full)
-    with pytest.raises(TryLater, match="No space left on device; free space"):
+    with pytest.raises(NoRoom, match="No space left on device; free space"):
         export(Repository(source), head, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

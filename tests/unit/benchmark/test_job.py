@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from outerloop_hpc.benchmark import job
 from outerloop_hpc.benchmark.work import BenchmarkWork, Containment, dump
 from outerloop_hpc.container.image import ImageRef
+from outerloop_hpc.container.runtime import NotWorkingHere
 from outerloop_hpc.engine.body import Context, Stop
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.records import ManifestElement
@@ -48,12 +51,14 @@ def test_an_image_that_one_node_lacks_is_tried_elsewhere_and_not_final(tmp_path:
     found = job.measure(context(tmp_path, work(), image=str(tmp_path / "absent.sif"), environ={}))
     assert found.outcome == "infrastructure"
     assert "no such image" in found.reason
+    assert found.node_unfit
 
 
 def test_another_image_than_the_submitted_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.sif").write_bytes(b"x")
     found = job.measure(context(tmp_path, work(), image=str(tmp_path / "other.sif"), environ={}))
     assert found.outcome == "refused"
+    assert not found.node_unfit
 
 
 def test_a_runtime_that_one_node_lacks_is_tried_elsewhere_and_not_final(
@@ -67,6 +72,7 @@ def test_a_runtime_that_one_node_lacks_is_tried_elsewhere_and_not_final(
     found = job.measure(context(tmp_path, asked, image=str(image), environ={}))
     assert found.outcome == "infrastructure"
     assert "apptainer is not on PATH" in found.reason
+    assert found.node_unfit
 
 
 @pytest.mark.parametrize("made", [False, True])
@@ -78,6 +84,50 @@ def test_a_commit_that_one_node_does_not_see_is_tried_elsewhere_and_not_final(tm
     found = job.measure(replace(given, spec=given.spec.model_copy(update={"commit": "c0ffee00" * 5})))
     assert found.outcome == "infrastructure"
     assert "not in the mirror as this node sees it" in found.reason
+    assert found.node_unfit
+
+
+def test_a_runtime_that_does_not_start_on_one_node_blames_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_fuse(*_: object, **__: object) -> None:
+        raise NotWorkingHere("apptainer does not start on this node: /dev/fuse is missing")
+
+    monkeypatch.setattr(job, "choose", no_fuse)
+    found = job.measure(context(tmp_path, work(), environ={}))
+    assert (found.outcome, found.node_unfit) == ("infrastructure", True)
+
+
+def test_a_node_whose_scratch_is_full_is_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(job, "make_scratch", full)
+    found = job.measure(context(tmp_path, work(), environ={}))
+    assert (found.outcome, found.node_unfit) == ("infrastructure", True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["sh -c 'exit 75'", "sh -c 'echo No space left on device >&2; exit 1'"],
+    ids=["try later", "says that the node is full"],
+)
+def test_what_a_benchmark_says_or_ends_with_excludes_no_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    class Exported:
+        def __init__(self, _: Path) -> None:
+            pass
+
+        def export(self, _: str, folder: Path) -> str:
+            folder.mkdir(parents=True)
+            return "7ree"
+
+    monkeypatch.setattr(job, "Mirror", Exported)
+    given = context(tmp_path, work(command=command), environ={"PATH": os.environ["PATH"]})
+    element = ManifestElement(step=step(parameters={"seed": 1}), try_number=1)
+    found = job.measure(replace(given, element=element))
+    assert (found.outcome, found.node_unfit) == ("infrastructure", False)
 
 
 @pytest.mark.parametrize(("gpus", "expected"), [(1, {"CUDA_VISIBLE_DEVICES": "3"}), (0, {})])

@@ -13,7 +13,7 @@ from outerloop_hpc.container.bubblewrap import Bubblewrap
 from outerloop_hpc.container.choose import choose
 from outerloop_hpc.container.probe import LEAK
 from outerloop_hpc.container.runtime import Network, Runtime, Sandbox
-from outerloop_hpc.errors import ConfigError, TryLater
+from outerloop_hpc.errors import ConfigError, NodeUnfit, TryLater
 from outerloop_hpc.process import Finished
 
 pytestmark = pytest.mark.unit
@@ -148,9 +148,10 @@ def test_an_old_singularity_without_no_eval_is_used_with_plain_values() -> None:
 def test_a_runtime_that_does_not_start_is_try_later_with_the_reason_and_asked_again() -> None:
     node = Node("apptainer", refuses=["exec"], stderr="ERROR  : Failed to create user namespace: disabled")
     seen: dict[Any, Any] = {}
-    with pytest.raises(TryLater, match="user namespaces are switched off"):
+    with pytest.raises(TryLater, match="user namespaces are switched off") as raised:
         node.choose(seen=seen)
     assert seen == {}
+    assert isinstance(raised.value, NodeUnfit)
 
 
 def test_a_good_probe_is_made_once() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -19,7 +20,7 @@ from outerloop_hpc.engine.body import Context, Result, Stop, resolve
 from outerloop_hpc.engine.job import Execution
 from outerloop_hpc.engine.layout import Layout, element_file
 from outerloop_hpc.engine.spec import Image, RunSpec
-from outerloop_hpc.errors import ConfigError, OuterloopError
+from outerloop_hpc.errors import ConfigError, NodeUnfit, OuterloopError
 from tests.unit.engine.made import RUN, SPEC, T0, claim, record, step
 
 pytestmark = pytest.mark.unit
@@ -166,11 +167,16 @@ def test_a_body_that_ends_well_leaves_one_record_and_no_scratch(folder: Path, mo
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
-    [(ConfigError("no image"), "no image"), (ValueError("oops"), "ValueError: oops"), (MemoryError(), "MemoryError")],
+    ("error", "words", "unfit"),
+    [
+        (ConfigError("no image"), "no image", False),
+        (NodeUnfit("no /dev/fuse"), "no /dev/fuse", True),
+        (ValueError("oops"), "ValueError: oops", False),
+        (MemoryError(), "MemoryError", False),
+    ],
 )
 def test_whatever_a_body_raises_ends_in_a_record(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str, unfit: bool
 ) -> None:
     def body(_: Context) -> Result:
         raise error
@@ -178,6 +184,7 @@ def test_whatever_a_body_raises_ends_in_a_record(
     carry_out(folder, body, monkeypatch)
     assert the_record(folder).outcome == "infrastructure"
     assert words in the_record(folder).reason
+    assert the_record(folder).node_unfit is unfit
 
 
 def test_another_specification_than_the_submitted_one_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,6 +215,7 @@ def test_a_specification_that_one_node_cannot_read_is_tried_elsewhere_and_not_fi
     carry_out(folder, must_not_run, monkeypatch)
     assert the_record(folder).outcome == "infrastructure"
     assert "specification cannot be read on this node" in the_record(folder).reason
+    assert the_record(folder).node_unfit
 
 
 def test_scratch_with_read_only_folders_is_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,6 +232,33 @@ def test_scratch_with_read_only_folders_is_removed(folder: Path, monkeypatch: py
 
     carry_out(folder, body, monkeypatch)
     assert not seen[0].exists()
+
+
+@pytest.mark.parametrize("how", ["completed", "refused", "raises", "no scratch", "another spec"])
+def test_no_record_is_without_the_digest_of_the_image_however_early_the_try_ended(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    def body(_: Context) -> Result:
+        if how == "raises":
+            raise ConfigError("no runtime")
+        return Result("refused" if how == "refused" else "completed")
+
+    path = folder / "manifest.json"
+    manifest: records.Manifest = load(records.Manifest, path)
+    image = Image(path="/images/one.sif", sha256="ab" * 32)
+    fsio.replace(path, manifest.model_copy(update={"image": image}).encoded())
+    if how == "another spec":
+        fsio.replace(folder.parents[1] / "spec.json", SPEC.model_copy(update={"commit": "f00"}).encoded())
+    environ = {"TMPDIR": str(folder / "nowhere")} if how == "no scratch" else {}
+    carry_out(folder, body, monkeypatch, **environ)
+    assert the_record(folder).image_sha256 == "ab" * 32
+
+
+def test_a_record_of_an_earlier_version_blames_no_node(folder: Path) -> None:
+    known = json.loads(record("infrastructure").encoded())
+    path = folder / element_file(0, records.RECORD)
+    path.write_text(json.dumps({name: known[name] for name in known if name not in {"node_unfit", "image_sha256"}}))
+    assert (the_record(folder).node_unfit, the_record(folder).image_sha256) == (False, "")
 
 
 def test_a_try_with_a_record_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,6 +361,7 @@ def test_without_scratch_space_the_try_is_lost_and_says_so(folder: Path, monkeyp
     carry_out(folder, must_not_run, monkeypatch, TMPDIR=str(folder / "nowhere"))
     assert the_record(folder).outcome == "infrastructure"
     assert "no scratch space" in the_record(folder).reason
+    assert the_record(folder).node_unfit
     assert the_record(folder).started_at >= T0.replace(year=2000)
 
 

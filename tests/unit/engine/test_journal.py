@@ -46,7 +46,15 @@ STORY: tuple[tuple[ev.Event, ...], ...] = (
             record_outcome="completed",
             payload={"value": 0.5, "deep": {"list": [None, True]}},
         ),
-        ev.TryEnded(step="s2", try_number=1, outcome="lost", rule="accounting.ended", reason="NODE_FAIL", node="n1"),
+        ev.TryEnded(
+            step="s2",
+            try_number=1,
+            outcome="lost",
+            rule="accounting.ended",
+            reason="NODE_FAIL",
+            node="n1",
+            node_unfit=True,
+        ),
     ),
     (intended("ol.iris.measure.cccc", ("s2", 2)),),
     (ev.SubmissionAbandoned(name="ol.iris.measure.cccc", reason="never surfaced"),),
@@ -57,6 +65,12 @@ STORY: tuple[tuple[ev.Event, ...], ...] = (
     (ev.RunEnded(ending="measured", reason="all", result={"values": {"1": 0.25}}),),
     (ev.RunClosed(),),
 )
+
+
+def test_a_journal_of_an_earlier_version_blames_no_node() -> None:
+    told = ev.TryEnded(step="s1", try_number=1, outcome="lost", rule="record.final", reason="no scratch", node="n1")
+    known = told.model_dump(exclude={"node_unfit"})
+    assert TypeAdapter(ev.TryEnded).validate_python(known) == told
 
 
 def journal(root: Path) -> Journal:

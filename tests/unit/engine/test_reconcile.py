@@ -211,6 +211,16 @@ def test_a_node_that_failed_is_avoided_by_the_next_try() -> None:
     assert intent.exclude_nodes == ("n7",)
 
 
+@pytest.mark.parametrize(("unfit", "expected"), [(True, ("node7",)), (False, ())])
+def test_a_node_that_the_job_itself_found_unfit_is_avoided_by_the_next_try(unfit: bool, expected: Any) -> None:
+    one = table()
+    one.start()
+    one.plan(evidence(look(), record=record("infrastructure", reason="no scratch", node_unfit=unfit)))
+    (intent,) = one.wait(4000).plan().events
+    assert isinstance(intent, ev.SubmissionIntended)
+    assert intent.exclude_nodes == expected
+
+
 def test_a_run_of_the_cluster_is_not_repeated_on_the_host_of_a_pass_without_sbatch() -> None:
     one = table()
     one.start()

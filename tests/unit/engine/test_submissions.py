@@ -104,6 +104,14 @@ def test_a_partition_whose_only_node_failed_once_is_asked_for_again() -> None:
     assert excluded_nodes(with_tries(failed.model_copy(update={"forgiven": True}))) == ()
 
 
+def test_a_node_that_lacks_what_a_job_needs_does_not_eat_all_tries() -> None:
+    unfit = over("lost", node="n1", node_unfit=True)
+    assert excluded_nodes(with_tries(unfit, over("lost", word="NODE_FAIL", node="n2"))) == ("n2", "n1")
+    assert excluded_nodes(with_tries(over("lost", node="n1"))) == ()
+    assert excluded_nodes(with_tries(unfit, over("refused"))) == ()
+    assert excluded_nodes(with_tries(unfit.model_copy(update={"forgiven": True}))) == ()
+
+
 def test_intents_say_how_many_are_repeats() -> None:
     steps = [Step(spec=step("a")), with_tries(over("lost"), key="b")]
     (intent,) = intend(

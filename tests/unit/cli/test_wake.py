@@ -1,0 +1,131 @@
+"""The wake job: with which settings it comes back for its run."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from outerloop_hpc.cli import wake, wiring
+from outerloop_hpc.cli.session import Session
+from outerloop_hpc.engine import runs
+from outerloop_hpc.engine.tick import Pass
+from outerloop_hpc.errors import Exit
+from outerloop_hpc.slurm.port import Bound, Work
+from tests.bench.queue import MemoryCompute
+from tests.bench.statefolder import engine, spec_of
+
+pytestmark = pytest.mark.unit
+
+Followed = list[tuple[Session, Sequence[str]]]
+
+
+class Keeping(MemoryCompute):
+    """Remembers what was submitted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.works: list[Work] = []
+
+    def submit(self, work: Work) -> Bound:
+        self.works.append(work)
+        return super().submit(work)
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As under ``--export=NONE``: nothing of the pass's environment; logging as it was afterwards."""
+    for name in [name for name in os.environ if name.startswith(("OUTERLOOP_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    logger = logging.getLogger("outerloop_hpc")
+    before = (logger.level, logger.propagate, tuple(logger.handlers))
+    yield
+    logger.setLevel(before[0])
+    logger.propagate = before[1]
+    logger.handlers[:] = before[2]
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> Followed:
+    """Which runs were followed, and with which session."""
+    found: Followed = []
+
+    def follow(here: Session, run_ids: Sequence[str], *, wait_s: float) -> Exit:
+        assert wait_s > 0
+        found.append((here, run_ids))
+        return Exit.DONE
+
+    monkeypatch.setattr(wake, "follow", follow)
+    return found
+
+
+def settings(folder: Path) -> Path:
+    """Write a project file outside of everything that is searched."""
+    folder.mkdir()
+    path = folder / "mine.toml"
+    path.write_text('[slurm]\naccount = "lab"\nwake = true\n[slurm.options]\nexport = "NONE"\n', encoding="utf-8")
+    return path
+
+
+def submitted(root: Path, config: str) -> tuple[str, Work]:
+    """Let a pass submit a run; return its id and its wake job."""
+    compute = Keeping()
+    spec = spec_of(0, datetime.now(UTC))
+    wired = engine(root, compute)
+    runs.ensure(wired.layout, spec)
+    Pass(replace(wired, hands=replace(wired.hands, wake=wiring.WAKE, config=config)), launch=False).run()
+    _, woken = compute.works
+    return spec.run, woken
+
+
+def test_a_wake_job_without_an_environment_reads_the_settings_of_the_pass(tmp_path: Path, followed: Followed) -> None:
+    run, work = submitted(tmp_path / "state", str(settings(tmp_path / "project")))
+    (told,) = work.arguments
+    with pytest.raises(SystemExit) as left:
+        wake.advance(told)
+    ((here, wanted),) = followed
+    assert (left.value.code, wanted) == (Exit.DONE, [run])
+    assert here.settings.slurm.account == "lab"
+    assert here.layout.root == tmp_path / "state"
+
+
+def test_what_a_wake_job_is_told_is_private_and_goes_with_its_folder(tmp_path: Path) -> None:
+    _, work = submitted(tmp_path / "state", "/p/outerloop.toml")
+    (told,) = map(Path, work.arguments)
+    assert told.parent == work.folder
+    assert told.stat().st_mode & 0o077 == 0
+    assert work.folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_pass_hands_its_project_file_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    (tmp_path / "state").mkdir()
+    path = settings(tmp_path / "project")
+    monkeypatch.chdir(path.parent)
+    here = Session(config=Path(path.name), state=tmp_path / "state")
+    assert (here.engine.hands.config, here.engine.hands.wake) == (str(path), wiring.WAKE)
+    (tmp_path / "bare").mkdir()
+    monkeypatch.chdir(tmp_path / "bare")
+    assert not Session(state=tmp_path / "state").engine.hands.config
+
+
+def test_a_wake_job_of_before_an_upgrade_still_moves_its_run_on(tmp_path: Path, followed: Followed) -> None:
+    run, work = submitted(tmp_path / "state", "")
+    with pytest.raises(SystemExit):
+        wake.advance(str(work.folder.parents[2]))
+    ((here, wanted),) = followed
+    assert (here.state, wanted) == (tmp_path / "state", [run])
+
+
+def test_a_wake_job_of_a_run_that_was_closed_meanwhile_ends_well(tmp_path: Path, followed: Followed) -> None:
+    with pytest.raises(SystemExit) as left:
+        wake.advance(str(tmp_path / "gone" / "wake.json"))
+    assert (left.value.code, followed) == (Exit.DONE, [])
