@@ -159,7 +159,8 @@ def _target(given: str, base: Path, environ: Mapping[str, str]) -> str:
     if not (name and repository):
         raise UsageError(f"--target {given!r}: NAME=REPOSITORY is needed, such as iris=/projects/iris.git")
     if not re.fullmatch(TARGET_NAME, name):
-        raise UsageError(f"--target {given!r}: the name {name!r} must be 1 to 64 letters, digits and _ . -, no . or - first")
+        rule = "1 to 64 letters, digits and _ . -, no . or - first"
+        raise UsageError(f"--target {given!r}: the name {name!r} must be {rule}")
     path = Path(repository)
     address = str(path.absolute()) if path.exists() else repository
     try:
