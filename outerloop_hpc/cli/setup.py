@@ -71,8 +71,8 @@ def init(
     before = session(context)
     project = folder.absolute() / "outerloop.toml"
     text = _PROJECT.format(root=_quoted(str(before.settings.state.root)), uncontained=str(uncontained).lower())
-    if target:
-        text += _target(target, project.parent, before.environ)
+    section = _target(target, project.parent, before.environ) if target else ""
+    text += section
     root = before.settings.state.root
     if dry_run:
         what = f"{project} is there already and would stay as it is" if project.exists() else f"would write {project}"
@@ -90,6 +90,8 @@ def init(
             fsio.remove(project)
         raise
     talk(f"wrote {project}" if fresh else f"{project} is there already and stays as it is")
+    if section and not fresh:
+        talk(f"--target was not written into it; what is to be added by hand:\n{section.strip()}")
     try:
         fsio.make_folder(root)
     except OSError as error:
@@ -159,7 +161,7 @@ def _target(given: str, base: Path, environ: Mapping[str, str]) -> str:
     if not (name and repository):
         raise UsageError(f"--target {given!r}: NAME=REPOSITORY is needed, such as iris=/projects/iris.git")
     if not re.fullmatch(TARGET_NAME, name):
-        rule = "1 to 64 letters, digits and _ . -, no . or - first"
+        rule = "1 to 64 letters, digits and _ . -, no . first"
         raise UsageError(f"--target {given!r}: the name {name!r} must be {rule}")
     path = Path(repository)
     address = str(path.absolute()) if path.exists() else repository

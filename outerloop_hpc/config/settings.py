@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from outerloop_hpc.config.ownership import refused_option
 
 #: Names of targets: they become folder, mirror and job names.
-TARGET_NAME: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"
+TARGET_NAME: Final = r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$"
 
 #: sbatch options with a key of their own in [slurm].
 NAMED_OPTIONS: Final = frozenset({"account", "partition", "qos", "constraint", "clusters"})

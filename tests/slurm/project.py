@@ -94,18 +94,18 @@ class Project:
     # --- making it
 
     def make(self, files: Mapping[str, str] | None = None) -> Project:
-        """Make the repository with one commit and write the settings."""
+        """Make the repository with one commit and the state folder, and write the settings."""
         given = files or {".outerloop.yaml": _CONTRACT, "evaluate.py": _EVALUATE, "solver.py": _SOLVER}
         for path, text in given.items():
             self.write(f"target/{path}", text)
         self.git("init", "-q", "-b", "main")
         self.commit("a start")
+        self.cluster.check(["mkdir", "-p", self.state_root], user=self.user, cwd=self.folder)
         self.configure()
         return self
 
     def configure(self, **sections: Mapping[str, object]) -> None:
-        """Make the state folder and write outerloop.toml; what is given here stays for later calls."""
-        self.cluster.check(["mkdir", "-p", self.state_root], user=self.user, cwd=self.repository)
+        """Write outerloop.toml; what is given here stays for later calls."""
         for section, values in sections.items():
             self.settings.setdefault(section, {}).update(values)
         merged: dict[str, dict[str, object]] = {

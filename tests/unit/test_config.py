@@ -399,8 +399,8 @@ def test_resolving_any_path_text_ends_in_a_path_or_a_reason(text: str) -> None:
         assert isinstance(found, str)
 
 
-@pytest.mark.parametrize("name", [".", "..", ".git", "-rf", "a b", "a/b", "x" * 65])
-def test_a_targets_name_leads_to_no_folder_above_or_option(place: Place, name: str) -> None:
+@pytest.mark.parametrize("name", [".", "..", ".git", "a b", "a/b", "x" * 65])
+def test_a_targets_name_leads_to_no_folder_above_and_no_hidden_one(place: Place, name: str) -> None:
     place.write(f'[targets."{name}"]\nrepository = "/somewhere"\n')
     with pytest.raises(ConfigError, match="targets"):
         place.load()

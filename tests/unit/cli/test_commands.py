@@ -529,5 +529,6 @@ def test_init_writes_what_is_missing_and_keeps_what_is_there(cli: Cli, tmp_path:
     (tmp_path / "outerloop.toml").write_text("[bench]\nseeds = 2\n", encoding="utf-8")
     assert "would stay as it is" in cli("init", "--dry-run").err
     assert "stays as it is" in cli("init").err
+    assert "by hand:\n[targets.iris]" in cli("init", "--target", "iris=/projects/iris.git").err
     assert (tmp_path / "state" / "jobs" / "measure.toml").is_file()
     assert (tmp_path / "outerloop.toml").read_text(encoding="utf-8") == "[bench]\nseeds = 2\n"
