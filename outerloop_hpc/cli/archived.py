@@ -58,6 +58,11 @@ class Found:
         return {"problems": list(self.problems), "window": {"start": self.window.start, "end": self.window.end}}
 
 
+def chosen_pairs(layout: Layout, *, run: str = "", **options: str) -> Found:
+    """Read what the options that choose rows leave; see ``selection`` and ``job_pairs``."""
+    return job_pairs(layout, selection(**options), run)
+
+
 def job_pairs(layout: Layout, wanted: Selection, run: str = "") -> Found:
     """Read the archives of all runs, or of one, and keep what is wanted."""
     folders: Iterable[RunFolder] = [runs.find(layout, run)] if run else runs.every(layout)

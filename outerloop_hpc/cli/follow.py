@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from outerloop_hpc.cli.session import Session, talk
+from outerloop_hpc.cli.session import Session
 from outerloop_hpc.cli.terminal import Progress, terminal
 from outerloop_hpc.cli.trouble import tell_faults, tell_problems
 from outerloop_hpc.clock import SystemClock
@@ -38,8 +38,6 @@ def follow(here: Session, run_ids: Sequence[str], *, wait_s: float) -> Exit:
             pause = min(pause * 1.5, _POLL_S[here.engine.default])
     tell_faults(result)
     tell_problems(result)
-    if result.held:
-        talk(f"no launches: {result.held}")
     return Exit.PARTLY_FAILED if result.faults else _status(states)
 
 

@@ -119,8 +119,6 @@ def say_how_it_went(result: PassResult, *, quiet: bool = False) -> Exit:
     tell_faults(result)
     if not quiet:
         tell_problems(result)
-    if result.held and not quiet:
-        talk(f"no launches: {result.held}")
     if result.faults or result.refused:
         return Exit.PARTLY_FAILED
     if result.unavailable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from outerloop_hpc import fsio
 from outerloop_hpc.engine.layout import Layout
@@ -28,16 +28,12 @@ def polite_lock(layout: Layout, *, wanted: bool = True) -> Iterator[None]:
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only passes need it
 
     fsio.make_folder(layout.tick)
-    lock = FileLock(layout.tick / "lock", timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise TryLater(f"{layout.tick / 'lock'}: another pass is under way; nothing to do here") from None
-    except (OSError, NotImplementedError) as error:
-        _log.info("no lock on this filesystem (%s); going on without", error)
+    path = layout.tick / "lock"
+    with ExitStack() as held:
+        try:
+            held.enter_context(FileLock(path, timeout=0))
+        except Timeout:
+            raise TryLater(f"{path}: another pass is under way; nothing to do here") from None
+        except (OSError, NotImplementedError) as error:
+            _log.info("no lock on this filesystem (%s); going on without", error)
         yield
-        return
-    try:
-        yield
-    finally:
-        lock.release()

@@ -43,13 +43,13 @@ def jobs(context: typer.Context, *, out: Out, only: dict[str, str]) -> None:
 
     Example: outerloop-hpc report jobs -S now-7days -s FAILED,TIMEOUT
     """
-    from outerloop_hpc.cli.archived import job_pairs, selection  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.archived import chosen_pairs  # noqa: PLC0415 - heavy
     from outerloop_hpc.report import rows  # noqa: PLC0415 - as above
 
     shown = _columns(rows.JOB_COLUMNS, rows.JOB_SHOWN)
     out.offer(shown)
-    here, run = session(context), only.pop("run")
-    found = job_pairs(here.layout, selection(**only), run)
+    here = session(context)
+    found = chosen_pairs(here.layout, **only)
     made = [rows.job_row(job, run_id) for run_id, job in found.pairs]
     out.show(here, "report jobs", shown, made, footer=found.footer(out.columns or rows.JOB_SHOWN), meta=found.meta())
 
@@ -62,14 +62,14 @@ def runs(context: typer.Context, *, out: Out, only: dict[str, str]) -> None:
 
     Example: outerloop-hpc report runs -S now-30days --json
     """
-    from outerloop_hpc.cli.archived import job_pairs, selection  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.archived import chosen_pairs  # noqa: PLC0415 - heavy
     from outerloop_hpc.report import rows  # noqa: PLC0415 - as above
     from outerloop_hpc.report.runs import run_reports  # noqa: PLC0415 - as above
 
     shown = _columns(rows.RUN_COLUMNS, rows.RUN_SHOWN)
     out.offer(shown)
-    here, run = session(context), only.pop("run")
-    found = job_pairs(here.layout, selection(**only), run)
+    here = session(context)
+    found = chosen_pairs(here.layout, **only)
     made = [rows.run_row(one) for one in run_reports(found.pairs)]
     out.show(here, "report runs", shown, made, footer=found.footer(out.columns or rows.RUN_SHOWN), meta=found.meta())
 
@@ -82,7 +82,7 @@ def costs(context: typer.Context, *, out: Out, only: dict[str, str], by: By = "m
 
     Example: outerloop-hpc report costs --by month,account,partition
     """
-    from outerloop_hpc.cli.archived import job_pairs, selection  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.archived import chosen_pairs  # noqa: PLC0415 - heavy
     from outerloop_hpc.report import rows  # noqa: PLC0415 - as above
     from outerloop_hpc.report.costs import costs as sum_up  # noqa: PLC0415 - as above
 
@@ -90,10 +90,9 @@ def costs(context: typer.Context, *, out: Out, only: dict[str, str], by: By = "m
     names = {**dict.fromkeys(keys, "grouped by this"), **rows.COST_COLUMNS}
     shown = _columns(names, tuple(names))
     out.offer(shown)
-    here, run = session(context), only.pop("run")
-    wanted = selection(**only)
-    found = job_pairs(here.layout, wanted, run)
-    made = sum_up([job for _, job in found.pairs], keys, wanted.window, now=int(time.time()))
+    here = session(context)
+    found = chosen_pairs(here.layout, **only)
+    made = sum_up([job for _, job in found.pairs], keys, found.window, now=int(time.time()))
     footer = found.footer(out.columns or tuple(names))
     listed = [rows.cost_row(cost, keys) for cost in made]
     out.show(here, "report costs", shown, listed, footer=footer, meta=found.meta())

@@ -20,9 +20,11 @@ def tell_faults(result: PassResult) -> None:
 
 
 def tell_problems(result: PassResult) -> None:
-    """Name what did not answer or was refused, each once."""
+    """Name what did not answer or was refused, each once, and why nothing was launched."""
     problems = list(dict.fromkeys(result.problems))
     for problem in problems[:_MOST_PROBLEMS]:
         talk(f"problem: {problem}")
     if len(problems) > _MOST_PROBLEMS:
         talk(f"and {len(problems) - _MOST_PROBLEMS} more problems; `outerloop-hpc reconcile --json` lists all of them")
+    if result.held:
+        talk(f"no launches: {result.held}")

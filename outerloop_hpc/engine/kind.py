@@ -125,5 +125,4 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
         word, last = step.settled(), step.last
         if word is not None and last is not None:
             outcomes[key] = Outcome(word, last.record_outcome, step.payload, last.reason, last.node)
-    resumed = sum(1 for decided in state.person if decided.action == "resume")
-    return View(read_spec, {key: step.spec for key, step in state.steps.items()}, outcomes, resumed, now)
+    return View(read_spec, {key: step.spec for key, step in state.steps.items()}, outcomes, state.resumed, now)

@@ -91,7 +91,7 @@ class RunSpec(Document):
     work: dict[str, Any] = Field(default_factory=dict)
 
     def digest(self) -> str:
-        """Digest of the whole specification; jobs refuse to run under another one."""
+        """Digest of the whole specification as this version writes it; jobs compare the file's own bytes."""
         return file_digest(self.encoded())
 
 

@@ -159,6 +159,11 @@ class RunState(Value):
                 yield step, current, self.submissions[current.submission]
 
     @property
+    def resumed(self) -> int:
+        """How often a person told the run to go on."""
+        return sum(1 for decided in self.person if decided.action == "resume")
+
+    @property
     def phase(self) -> Literal["new", "running", "parked", "ended", "closed"]:
         """One word for lists."""
         if self.closed:

@@ -101,8 +101,7 @@ def over_budget(state: RunState, intents: Sequence[ev.SubmissionIntended], budge
         return ""
     started = (s for s in state.submissions.values() if s.status not in {"refused", "abandoned"})
     asked = sum(gpu_hours(s.resources, len(s.elements)) for s in started)
-    resumes = sum(1 for decided in state.person if decided.action == "resume")
-    if asked + more <= most * (1 + resumes):
+    if asked + more <= most * (1 + state.resumed):
         return ""
     return (
         f"it asked for {asked:.1f} GPU hours and needs {more:.1f} more, the budget is {most:g}; "
