@@ -42,6 +42,15 @@ steward:
   allowed: [evaluate.py]
 """
 
+#: Another one, with the benchmarks that are put in.
+CONTRACT_OF = """\
+benchmarks:
+{benchmarks}
+budgets: {{gpu_hours_per_run: 0, runs_per_week: 100}}
+scope: {{allowed: [solver.py]}}
+steward: {{allowed: [evaluate.py]}}
+"""
+
 #: Milliseconds of work; the number is the seed's own, so that a mixed-up seed shows.
 EVALUATE = """\
 import json, os

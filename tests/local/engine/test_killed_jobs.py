@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.site import CHECKOUT, Site, environment, new_site, tiny_target, wait_for
+from tests.local.site import CHECKOUT, CONTRACT_OF, Site, environment, new_site, tiny_target, wait_for
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
@@ -43,13 +43,6 @@ if "outerloop_hpc.slurm.element" in sys.orig_argv:
 _BENCHMARK = """\
   - {{name: b{number}, command: python3 evaluate.py, metric: score, direction: max, seed_env: SEED, eval_minutes: 1}}
 """
-_CONTRACT = """\
-benchmarks:
-{benchmarks}
-budgets: {{gpu_hours_per_run: 0, runs_per_week: 100}}
-scope: {{allowed: [solver.py]}}
-steward: {{allowed: [evaluate.py]}}
-"""
 #: As many runs as one tick starts; more than a job has effects, so the last ones are not killed.
 _RUNS = 16
 
@@ -67,7 +60,7 @@ def site(tmp_path: Path, marks: Path) -> Iterator[Site]:
     patches.mkdir()
     (patches / "sitecustomize.py").write_text(_DEADLY.replace("MARKS", repr(str(marks))), encoding="utf-8")
     env = {**environment(), "PYTHONPATH": os.pathsep.join([str(patches), str(CHECKOUT)])}
-    contract = _CONTRACT.format(benchmarks="".join(_BENCHMARK.format(number=number) for number in range(_RUNS)))
+    contract = CONTRACT_OF.format(benchmarks="".join(_BENCHMARK.format(number=number) for number in range(_RUNS)))
     source = tiny_target(tmp_path / "target", contract=contract)
     site = new_site(tmp_path / "site", targets={"tiny": source}, env=env, seeds=1)
     yield site

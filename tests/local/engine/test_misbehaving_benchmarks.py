@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.local.driver import Driver
-from tests.local.site import Site, document, new_site, tiny_target, wait_for
+from tests.local.site import CONTRACT_OF, Site, document, new_site, tiny_target, wait_for
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
@@ -64,13 +64,6 @@ elif how == "daemon":
 _BENCHMARK = """\
   - {{name: {name}, command: python3 evaluate.py {name}, metric: score, direction: max, eval_minutes: 1}}
 """
-_CONTRACT = """\
-benchmarks:
-{benchmarks}
-budgets: {{gpu_hours_per_run: 0, runs_per_week: 100}}
-scope: {{allowed: [solver.py]}}
-steward: {{allowed: [evaluate.py]}}
-"""
 
 
 @dataclass(frozen=True)
@@ -106,7 +99,7 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def site(tmp_path_factory: pytest.TempPathFactory, marks: Path, driver: Driver) -> Iterator[Site]:
     """One target with all these benchmarks, and every run closed: they ran side by side."""
     root = tmp_path_factory.mktemp("misbehaviour")
-    contract = _CONTRACT.format(benchmarks="".join(_BENCHMARK.format(name=name) for name in CASES))
+    contract = CONTRACT_OF.format(benchmarks="".join(_BENCHMARK.format(name=name) for name in CASES))
     source = tiny_target(root / "target", EVALUATE.replace("MARKS_FOLDER", repr(str(marks))), contract)
     site = new_site(root / "site", targets={"tiny": source}, driver=driver, seeds=1)
     site.cli("tick")

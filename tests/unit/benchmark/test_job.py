@@ -20,25 +20,14 @@ from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.records import ManifestElement
 from outerloop_hpc.engine.spec import Image, ResourceAsk
 from outerloop_hpc.target.repository import create_bare
+from tests.unit.benchmark.made import any_work
 from tests.unit.engine.made import SPEC, step
 
 pytestmark = pytest.mark.unit
 
 
 def work(**more: Any) -> BenchmarkWork:
-    given = {
-        "benchmark": "accuracy",
-        "command": "python evaluate.py",
-        "metric": "acc",
-        "direction": "max",
-        "eval_minutes": 5,
-        "tree": "7ree",
-        "contract_digest": "d",
-        "seeds": (1,),
-        "resources": ResourceAsk(minutes=10),
-        "containment": Containment(runtime="none", uncontained=True),
-    }
-    return BenchmarkWork(**{**given, **more})
+    return any_work(**{"seeds": (1,), "containment": Containment(runtime="none", uncontained=True), **more})
 
 
 def context(tmp_path: Path, asked: BenchmarkWork, *, image: str = "", environ: Mapping[str, str]) -> Context:

@@ -14,8 +14,9 @@ from outerloop_hpc.benchmark.work import BenchmarkWork, Earlier, default_seeds, 
 from outerloop_hpc.documents import decode
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.kind import Ask, Decision, End, Outcome, Submit, View, view_of
-from outerloop_hpc.engine.spec import ResourceAsk, RunSpec
+from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState, Snapshot, StepWord
+from tests.unit.benchmark.made import any_work
 from tests.unit.engine.made import RUN, SPEC, T0, after, fold, intended
 
 pytestmark = pytest.mark.unit
@@ -26,18 +27,7 @@ Payloads = Mapping[int, tuple[Literal["completed", "failed"], dict[str, Any]]]
 
 
 def work(**more: Any) -> BenchmarkWork:
-    given = {
-        "benchmark": "accuracy",
-        "command": "python evaluate.py",
-        "metric": "acc",
-        "direction": "max",
-        "eval_minutes": 5,
-        "tree": "7ree",
-        "contract_digest": "d",
-        "seeds": SEEDS,
-        "resources": ResourceAsk(minutes=10),
-    }
-    return BenchmarkWork(**{**given, **more})
+    return any_work(**{"seeds": SEEDS, **more})
 
 
 def spec(**more: Any) -> RunSpec:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from outerloop_hpc import fsio
 from outerloop_hpc.cli.archived import _elements, job_pairs, selection
 from outerloop_hpc.engine import runs
 from outerloop_hpc.engine.layout import Layout
+from tests.unit.hidden import hide
 
 pytestmark = pytest.mark.unit
 
@@ -35,13 +35,6 @@ def test_a_run_that_cannot_be_listed_is_named_and_hides_no_other(
     for run in ("benchmark-iris-20261129T120000Z-0123abcd", "benchmark-iris-20261129T120001Z-0123abcd"):
         Layout(tmp_path).run(run).path.mkdir(parents=True)
     hidden = next(runs.every(Layout(tmp_path))).path / "accounting"
-    plain = fsio.names
-
-    def names(path: Path | str) -> list[str]:
-        if path == hidden:
-            raise PermissionError(13, "Permission denied", str(path))
-        return plain(path)
-
-    monkeypatch.setattr(fsio, "names", names)
+    hide(hidden, monkeypatch)
 
     assert job_pairs(Layout(tmp_path), selection()).problems == (f"{hidden}: cannot be listed: Permission denied",)

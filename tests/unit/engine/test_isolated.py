@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from outerloop_hpc import fsio
 from outerloop_hpc.engine import runs
 from outerloop_hpc.engine.lane import Order, Trouble
 from outerloop_hpc.engine.spec import RunSpec
@@ -17,6 +16,7 @@ from outerloop_hpc.engine.tick import Pass
 from outerloop_hpc.errors import Exit, FilesystemUnfit
 from tests.bench.queue import MemoryCompute
 from tests.bench.statefolder import StateFolder, engine
+from tests.unit.hidden import hide
 
 pytestmark = pytest.mark.unit
 
@@ -40,14 +40,7 @@ def test_a_run_whose_journal_cannot_be_listed_stops_no_other(tmp_path: Path, mon
     folder.add_live(2)
     closed, other = runs.live(folder.layout)
     hidden = folder.layout.run(closed).journal
-    plain = fsio.names
-
-    def names(path: Path | str) -> list[str]:
-        if path == hidden:
-            raise PermissionError(13, "Permission denied", str(path))
-        return plain(path)
-
-    monkeypatch.setattr(fsio, "names", names)
+    hide(hidden, monkeypatch)
     result = Pass(engine(folder.root, MemoryCompute()), launch=False).run()
 
     assert result.faults == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -241,29 +242,25 @@ def test_a_job_that_never_got_a_node_excludes_none() -> None:
     assert intent.exclude_nodes == ()
 
 
-def test_running_out_of_memory_is_repeated_once_with_twice_as_much() -> None:
+@pytest.mark.parametrize(
+    "ending",
+    [
+        lambda one: lose(one, evidence(look(ABSENT, "OUT_OF_MEMORY"))),
+        lambda one: one.plan(evidence(look("RUNNING", "RUNNING"), record=record("out_of_memory"))),
+    ],
+    ids=["by accounting", "by its record"],
+)
+def test_running_out_of_memory_is_repeated_once_with_twice_as_much(ending: Callable[[Table], object]) -> None:
     one = table(step(memory_mb=500))
     asked = []
     for _ in range(2):
         made = one.wait(4000).plan()
         asked += [e.resources.memory_mb for e in made.events if isinstance(e, ev.SubmissionIntended)]
         one.bind()
-        lose(one, evidence(look(ABSENT, "OUT_OF_MEMORY")))
+        ending(one)
     assert asked == [500, 1000]
     assert one.settled() == "out of memory"
     assert one.wait(100_000).plan().events == ()
-
-
-def test_a_record_of_running_out_of_memory_gets_twice_as_much_instead_of_the_same_again() -> None:
-    one = table(step(memory_mb=500))
-    asked = []
-    for _ in range(2):
-        made = one.wait(4000).plan()
-        asked += [e.resources.memory_mb for e in made.events if isinstance(e, ev.SubmissionIntended)]
-        one.bind()
-        one.plan(evidence(look("RUNNING", "RUNNING"), record=record("out_of_memory")))
-    assert asked == [500, 1000]
-    assert one.settled() == "out of memory"
 
 
 def test_running_out_of_memory_that_nobody_asked_for_is_not_repeated() -> None:
