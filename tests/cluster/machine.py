@@ -240,15 +240,22 @@ class Machine:
     def end(
         self, chosen: Callable[[Process], bool], what: str, sig: signal.Signals = signal.SIGKILL, timeout: float = 60.0
     ) -> None:
-        """Send a signal to the chosen processes and wait until none is left.
+        """Send a signal to the chosen processes, also to those that they start meanwhile, and wait until none is left.
 
         Raises:
             AssertionError: some live on.
         """
-        for process in self.processes():
-            if chosen(process):
-                process.kill(sig)
-        self.wait_until(lambda: not any(map(chosen, self.processes())), f"the end of {what}", timeout)
+        signalled: set[int] = set()
+
+        def none_left() -> bool:
+            left = [process for process in self.processes() if chosen(process)]
+            for process in left:
+                if process.host_pid not in signalled:
+                    process.kill(sig)
+                    signalled.add(process.host_pid)
+            return not left
+
+        self.wait_until(none_left, f"the end of {what}", timeout)
 
     def wait_until(self, condition: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
         """Poll ``condition``.

@@ -64,8 +64,10 @@ def test_a_benchmark_that_never_ends_is_timed_out_by_the_job_itself_before_slurm
     project.make()
     project.done("init")
     job = f"{project.state_root}/jobs/measure.toml"
-    definition = project.cluster.read(job)
-    project.cluster.write(job, definition.replace("overhead_minutes = 5", "overhead_minutes = 0"), user="alice")
+    # One second of lead: Slurm's warning counts only in the last seconds, after the job's own deadline.
+    definition = project.cluster.read(job).replace("overhead_minutes = 5", "overhead_minutes = 0")
+    definition = definition.replace("signal_lead_s = 120", "signal_lead_s = 1")
+    project.cluster.write(job, definition, user="alice")
     run = project.bench(1, benchmark="endless")
     (state,) = project.settle(run)
     assert outcomes_of(state) == [["timed_out"]]
