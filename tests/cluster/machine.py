@@ -255,7 +255,10 @@ class Machine:
                     signalled.add(process.host_pid)
             return not left
 
-        self.wait_until(none_left, f"the end of {what}", timeout)
+        try:
+            self.wait_until(none_left, f"the end of {what}", timeout)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; left: {[p for p in self.processes() if chosen(p)]}") from None
 
     def wait_until(self, condition: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
         """Poll ``condition``.
