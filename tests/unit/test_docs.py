@@ -27,7 +27,7 @@ pytestmark = pytest.mark.unit
 
 CHECKOUT = Path(__file__).parents[2]
 ENGINE = CHECKOUT / "outerloop_hpc" / "engine"
-PAGES = sorted([CHECKOUT / "README.md", *(CHECKOUT / "docs").glob("*.md"), *CHECKOUT.glob("*/README.md")])
+PAGES = sorted([CHECKOUT / "README.md", *(CHECKOUT / "docs").glob("*.md"), *CHECKOUT.glob("[!.]*/README.md")])
 RULE = re.compile(r"[a-z]+(-[a-z]+)*(\.[a-z]+(-[a-z]+)*)?")
 FENCE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(outerloop-hpc [^`\n]+)`")
