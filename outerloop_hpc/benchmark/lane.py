@@ -19,11 +19,11 @@ from outerloop_hpc.config.settings import Target as TargetSettings
 from outerloop_hpc.container.image import identify
 from outerloop_hpc.engine import runs
 from outerloop_hpc.engine.jobs import load_job
-from outerloop_hpc.engine.lane import Order, OverBudget, Trouble
+from outerloop_hpc.engine.lane import Order, OverBudget
 from outerloop_hpc.engine.layout import Layout, new_run_id, parse_run_id
 from outerloop_hpc.engine.spec import Image, ResourceAsk, RunSpec
 from outerloop_hpc.engine.submissions import gpu_hours
-from outerloop_hpc.errors import OuterloopError, TryLater, UsageError
+from outerloop_hpc.errors import UsageError
 from outerloop_hpc.target import contract as contracts
 from outerloop_hpc.target.limits import Limits, Operator, limits
 from outerloop_hpc.target.mirror import Mirror
@@ -65,17 +65,15 @@ class BenchmarkLane:
         self.settings, self.layout, self.clock = settings, layout, clock
         self.mirrors, self.cache = mirrors, cache
 
-    def orders(self) -> Iterator[Order | Trouble]:
-        """Yield one order per benchmark; a target that cannot be read yields why, and the next is served."""
-        for name in sorted(self.settings.targets):
-            try:
-                seen = self.look(name)
-                for benchmark in self.wanted(seen, ()):
-                    yield self._order(seen, benchmark)
-            except OuterloopError as error:
-                yield Trouble(name, str(error), later=isinstance(error, TryLater))
-            except OSError as error:
-                yield Trouble(name, f"{error}; the next pass tries again", later=True)
+    def targets(self) -> Sequence[str]:
+        """Return every configured target."""
+        return sorted(self.settings.targets)
+
+    def orders(self, target: str) -> Iterator[Order]:
+        """Yield one order per benchmark."""
+        seen = self.look(target)
+        for benchmark in self.wanted(seen, ()):
+            yield self._order(seen, benchmark)
 
     def look(self, name: str, commit: str = "") -> Sighted:
         """Bring the mirror up to date and read the contract at a commit, the head unless told.

@@ -7,7 +7,7 @@ from typing import Any
 
 from outerloop_hpc.benchmark.history import measured, path_of, point_of
 from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, work_of
-from outerloop_hpc.engine.kind import Ask, Decision, End, Outcome, Submit, View
+from outerloop_hpc.engine.kind import Ask, Decision, End, Outcome, Post, Submit, View
 from outerloop_hpc.engine.plain import plain
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
 from outerloop_hpc.engine.state import RunState
@@ -37,6 +37,10 @@ class BenchmarkKind:
         # All steps were wanted at once, in the order of the seeds.
         outcomes = {step.parameters["seed"]: view.outcomes[key] for key, step in view.steps.items()}
         return (_conclude(work_of(view.spec), outcomes),)
+
+    def farewell(self, spec: RunSpec, state: RunState) -> tuple[Post, ...]:  # noqa: ARG002 - the port's
+        """Nobody waits on a forge for a measurement."""
+        return ()
 
     def report(self, spec: RunSpec, state: RunState) -> str:
         """Return the numbers of ``report.md``."""

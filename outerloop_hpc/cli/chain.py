@@ -92,6 +92,16 @@ def describe(event: ev.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one line
         case ev.AccountingArchived():
             note = f"; {event.note}" if event.note else ""
             return f"accounting/{event.submission}.json: {event.rows} rows{note}"
+        case ev.PostWanted():
+            return f"{event.key} on order {event.order}: {event.reason}"
+        case ev.PostDone():
+            return f"{event.key}: {event.note or 'comment ' + event.comment}"
+        case ev.ChangeWanted():
+            return f"{event.branch} onto {event.onto}, candidate {event.candidate[:12]}: {event.reason}"
+        case ev.ChangeBound():
+            return f"{event.key} is change {event.change} at {event.where}, head {event.commit[:12]}"
+        case ev.ChangeSeen():
+            return f"{event.key}: {event.status} {event.commit[:12]}".rstrip()
         case ev.RunEnded():
             return f"{event.ending}: {event.reason}"
         case ev.RunClosed():

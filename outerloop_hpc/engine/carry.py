@@ -11,8 +11,9 @@ from functools import partial
 from outerloop_hpc import effects, fsio
 from outerloop_hpc.clock import Clock
 from outerloop_hpc.documents import load
-from outerloop_hpc.engine import archive, ending, inbox, records
+from outerloop_hpc.engine import archive, ending, inbox, publish, records
 from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine.changes import Forges
 from outerloop_hpc.engine.evidence import Index
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.layout import Layout, element_file
@@ -20,7 +21,7 @@ from outerloop_hpc.engine.plan import Plan
 from outerloop_hpc.engine.spec import file_digest
 from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.engine.watch import LiveRun
-from outerloop_hpc.errors import Fault
+from outerloop_hpc.errors import Fault, TryLater
 from outerloop_hpc.slurm.port import Bound, Compute, Resources, SubmissionAmbiguous, SubmissionRefused, Work
 
 _log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class Hands:
     Attributes:
         wake: function that a tiny job after each submission calls with its ``wake.json``; empty for none.
         config: project file of this pass's settings, for that job; empty for none.
+        forges: gives a target's forge; ``None`` where this pass cannot reach it, and what is to be said there waits.
         render: renders anew what follows from a target's published documents (its ledger); done before a run is
             closed, so that a crash cannot lose it, and again without harm.
     """
@@ -45,11 +47,15 @@ class Hands:
     clock: Clock
     wake: str = ""
     config: str = ""
+    forges: Forges = lambda _target: None
     render: Callable[[str], None] = lambda _target: None
 
 
 class Carrier:
-    """Carries out plans for one pass; counts what it submitted and remembers what went wrong."""
+    """Carries out plans for one pass; counts what it submitted and remembers what went wrong.
+
+    ``speechless`` are runs that could not say at their forge what they have to: the next pass tries again.
+    """
 
     def __init__(self, hands: Hands, indexes: Mapping[str, Index]) -> None:
         self.hands, self.indexes = hands, indexes
@@ -57,6 +63,8 @@ class Carrier:
         self.refused = 0
         self.problems: list[str] = []
         self.faults: list[tuple[str, str]] = []
+        self.speechless: set[str] = set()
+        self.unavailable = False
 
     def out(self, run: LiveRun, plan: Plan, kind: Kind) -> None:
         """Do what the plan says.
@@ -75,6 +83,7 @@ class Carrier:
                 self._submit(run, event)
         for name, note in plan.archive:
             self._archive(run, run.state.submissions[name], note)
+        self._publish(run, plan)
         if plan.close or any(isinstance(event, ev.RunEnded) for event in plan.events):
             ending.publish(self.hands.layout, run.journal.folder, run.spec, run.state, kind)
             self._render(run)
@@ -179,6 +188,30 @@ class Carrier:
         rows = self.indexes[submission.compute].rows_of(submission)
         count = archive.write(run.journal.folder, submission, rows, note)
         self._commit(run, ev.AccountingArchived(submission=submission.name, rows=count, note=note))
+
+    def _publish(self, run: LiveRun, plan: Plan) -> None:
+        """Say and propose what is wanted; what fails is noted, waits for the next pass and holds up nothing else."""
+        if not (plan.post or plan.propose):
+            return
+        run.journal.still_at(run.state)
+        try:
+            forge = self.hands.forges(run.spec.target)
+            if forge is None:
+                self.speechless.add(run.run_id)
+                return
+            for key in plan.post:
+                if wanted := run.state.posts[key].wanted:
+                    self._commit(run, publish.post(forge, wanted, run.run_id))
+            for key in plan.propose:
+                if change := run.state.changes[key].wanted:
+                    self._commit(run, publish.propose(forge, self.hands.layout, run.spec, change))
+        except TryLater as later:
+            self.speechless.add(run.run_id)
+            self.unavailable = True
+            self.problems.append(f"{run.run_id}: {later}")
+        except Fault as fault:
+            self.speechless.add(run.run_id)
+            self.faults.append((run.run_id, str(fault)))
 
     def _render(self, run: LiveRun) -> None:
         try:

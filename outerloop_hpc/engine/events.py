@@ -158,6 +158,64 @@ class AccountingArchived(Value):
     note: str = ""
 
 
+class PostWanted(Value):
+    """Something is to be said on an order. ``key`` names it: it is said once, however often that is tried."""
+
+    type: Literal["post.wanted"] = "post.wanted"
+    key: str
+    order: str
+    text: str
+    reason: str
+
+
+class PostDone(Value):
+    """It was said, as this comment; or cannot be said any more, and the note says why."""
+
+    type: Literal["post.done"] = "post.done"
+    key: str
+    comment: str = ""
+    note: str = ""
+
+
+class ChangeWanted(Value):
+    """A change is to be proposed: a measured candidate, with files of ours in a commit of their own on top of it.
+
+    ``candidate`` is a commit of the target's mirror and ``tree`` its tree, which is what was measured.
+    """
+
+    type: Literal["change.wanted"] = "change.wanted"
+    key: str
+    order: str
+    branch: str
+    onto: str
+    candidate: str
+    tree: str
+    files: dict[str, str] = Field(default_factory=dict)
+    message: str = ""
+    title: str
+    body: str
+    reason: str
+
+
+class ChangeBound(Value):
+    """The forge has it under this id."""
+
+    type: Literal["change.bound"] = "change.bound"
+    key: str
+    change: str
+    commit: str
+    where: str
+
+
+class ChangeSeen(Value):
+    """What became of a proposed change. ``gone``: the forge answered, and it is not there any more."""
+
+    type: Literal["change.seen"] = "change.seen"
+    key: str
+    status: Literal["open", "merged", "closed", "gone"]
+    commit: str = ""
+
+
 class RunEnded(Value):
     """The verdict. ``ending`` is one of the kind's words; ``result`` is the kind's own."""
 
@@ -186,6 +244,11 @@ Event = Annotated[
     | PersonDecided
     | CancelAsked
     | AccountingArchived
+    | PostWanted
+    | PostDone
+    | ChangeWanted
+    | ChangeBound
+    | ChangeSeen
     | RunEnded
     | RunClosed,
     Field(discriminator="type"),

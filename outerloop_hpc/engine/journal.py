@@ -14,9 +14,10 @@ from datetime import datetime
 from outerloop_hpc import __version__, fsio
 from outerloop_hpc.documents import decode, load
 from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine.fold import apply
 from outerloop_hpc.engine.layout import RunFolder
 from outerloop_hpc.engine.spec import RunSpec
-from outerloop_hpc.engine.state import RunState, Snapshot, apply
+from outerloop_hpc.engine.state import RunState, Snapshot
 from outerloop_hpc.errors import Fault, OuterloopError
 
 _log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from outerloop_hpc.engine.spec import RunSpec, StepSpec
-from outerloop_hpc.engine.state import RunState, StepWord
+from outerloop_hpc.engine.state import Change, RunState, StepWord
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ class View:
         read_spec: gives the specification; ``spec`` asks it. A run that only has to wait needs none, so look at the
             outcomes first: a pass over thousands of quiet runs then reads thousands of files less.
         resumed: how often a person told the run to go on.
+        said: keys of posts that are on their order, or can never be.
+        changes: proposed changes by their key; one that the forge has not got yet has the status ``wanted``.
     """
 
     read_spec: Callable[[], RunSpec]
@@ -49,6 +51,8 @@ class View:
     outcomes: Mapping[str, Outcome]
     resumed: int
     now: datetime
+    said: frozenset[str] = frozenset()
+    changes: Mapping[str, Change] = field(default_factory=dict)
 
     @property
     def spec(self) -> RunSpec:
@@ -86,6 +90,41 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
+class Post:
+    """Say this on an order, once. ``text`` is complete and harmless: nothing of it is changed on its way."""
+
+    key: str
+    order: str
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """Propose a measured candidate as a change, with files of the tool's own in a commit on top of it.
+
+    Attributes:
+        key: names it within the run; one change for each.
+        branch: a branch of this run alone.
+        onto: branch that it is to be merged into.
+        candidate: commit of the mirror. tree: its tree, which is what was measured.
+        files: contents by path. message: of the commit that brings them.
+    """
+
+    key: str
+    order: str
+    branch: str
+    onto: str
+    candidate: str
+    tree: str
+    files: Mapping[str, str]
+    message: str
+    title: str
+    body: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """The run's verdict."""
 
@@ -94,11 +133,11 @@ class End:
     result: Mapping[str, Any]
 
 
-Decision = Submit | Ask | Cancel | End
+Decision = Submit | Ask | Cancel | Post | Propose | End
 
 
 class Kind(Protocol):
-    """One kind of work. All three functions are pure."""
+    """One kind of work. All its functions are pure."""
 
     @property
     def name(self) -> str:
@@ -107,6 +146,10 @@ class Kind(Protocol):
 
     def plan(self, view: View) -> tuple[Decision, ...]:
         """Say what the run needs now; nothing when it only has to wait."""
+        ...
+
+    def farewell(self, spec: RunSpec, state: RunState) -> tuple[Post, ...]:
+        """Say what is still to be posted once the run has ended, whoever ended it; it is closed after that."""
         ...
 
     def report(self, spec: RunSpec, state: RunState) -> str:
@@ -125,4 +168,12 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
         word, last = step.settled(), step.last
         if word is not None and last is not None:
             outcomes[key] = Outcome(word, last.record_outcome, step.payload, last.reason, last.node)
-    return View(read_spec, {key: step.spec for key, step in state.steps.items()}, outcomes, state.resumed, now)
+    return View(
+        read_spec,
+        {key: step.spec for key, step in state.steps.items()},
+        outcomes,
+        state.resumed,
+        now,
+        frozenset(key for key, post in state.posts.items() if post.wanted is None),
+        state.changes,
+    )

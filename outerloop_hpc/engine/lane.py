@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,22 +31,34 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """A target that a lane could not serve; the next one is served all the same."""
+class Remark:
+    """What a lane has to say on an order of the forge that it does not take. It is said once for each ``key``."""
 
     target: str
+    order: str
+    key: str
     text: str
-    later: bool
+    reason: str
 
 
 class Lane(Protocol):
-    """A source of new runs. It isolates its own targets: one that fails yields trouble and the next is served."""
+    """A source of new runs."""
 
     @property
     def name(self) -> str:
         """Its word for people."""
         ...
 
-    def orders(self) -> Iterable[Order | Trouble]:
-        """Yield what is wanted now; orders that were carried out may come again."""
+    def targets(self) -> Sequence[str]:
+        """Return the targets that it serves."""
+        ...
+
+    def orders(self, target: str) -> Iterable[Order | Remark]:
+        """Yield what is wanted now, most urgent first; orders that were carried out may come again.
+
+        Raises:
+            ConfigError: the target's contract does not say what it must.
+            UsageError: the target or its repository is not there.
+            TryLater: repository or forge do not answer.
+        """
         ...

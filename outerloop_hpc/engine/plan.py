@@ -12,6 +12,7 @@ from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.forge.port import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,9 @@ class Here:
 class Input:
     """Everything one plan rests on. Tries without evidence (submitted after the look) are left alone.
 
-    ``silent`` says when each compute's accounting was last seen silent.
+    ``silent`` says when each compute's accounting was last seen silent; ``changes`` is what the forge answered about
+    the run's proposed changes, by their key, with ``None`` for one that is not there any more. ``speechless``: nothing
+    can be said there now.
     """
 
     read_spec: Callable[[], RunSpec]
@@ -62,6 +65,8 @@ class Input:
     inbox: Sequence[ev.PersonDecided] = ()
     archivable: Mapping[str, str] = field(default_factory=dict)
     silent: Mapping[str, datetime] = field(default_factory=dict)
+    changes: Mapping[str, Change | None] = field(default_factory=dict)
+    speechless: bool = False
 
     @property
     def spec(self) -> RunSpec:
@@ -90,6 +95,7 @@ class Plan:
         taken: inbox files that need no more attention.
         abandon: unbound submissions to give up, once their claims are taken.
         archive: submissions whose accounting rows are to be archived, with a note on what is missing.
+        post: keys of posts to be made. propose: keys of changes to be opened.
         close: whether everything is in place and the run leaves the live index.
     """
 
@@ -99,9 +105,12 @@ class Plan:
     taken: tuple[str, ...] = ()
     abandon: tuple[str, ...] = ()
     archive: tuple[tuple[str, str], ...] = ()
+    post: tuple[str, ...] = ()
+    propose: tuple[str, ...] = ()
     close: bool = False
 
     @property
     def idle(self) -> bool:
         """Whether there is nothing to commit and nothing to do."""
-        return not (self.events or self.taken or self.abandon or self.archive or self.close)
+        to_do = (self.events, self.taken, self.abandon, self.archive, self.post, self.propose)
+        return not (any(to_do) or self.close)

@@ -11,59 +11,51 @@ from datetime import datetime, timedelta
 
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine import kind as kinds
+from outerloop_hpc.engine import outbound
 from outerloop_hpc.engine.evidence import Evidence
 from outerloop_hpc.engine.plan import Input, Line, Plan
+from outerloop_hpc.engine.planner import Planner
 from outerloop_hpc.engine.rules import Policy, Ruling, rule
-from outerloop_hpc.engine.state import Step, Submission, Try, apply
+from outerloop_hpc.engine.state import Step, Submission, Try
 from outerloop_hpc.engine.submissions import intend, over_budget, waiting
 from outerloop_hpc.slurm.port import Availability
 from outerloop_hpc.slurm.states import Life, classify
 
 
-class _Planner:
-    """Collects events; ``state`` is always the fold of all of them."""
-
-    def __init__(self, given: Input) -> None:
-        self.given = given
-        self.state = given.state
-        self.events: list[ev.Event] = []
-        self.lines: list[Line] = []
-        self.given_up: dict[tuple[str, int], str] = {}
-
-    def add(self, *new: ev.Event) -> None:
-        if not new:
-            return
-        self.events.extend(new)
-        author = ev.Author(host=self.given.here.host, pid=0, user=self.given.here.user, version="plan")
-        transaction = ev.Transaction(
-            run=self.state.run, seq=self.state.seq + 1, nonce="", at=self.given.now, by=author, events=new
-        )
-        self.state = apply(self.state, transaction)
-
-    def say(self, subject: str, rule_name: str, verdict: str, reason: str, needs: str = "") -> None:
-        self.lines.append(Line(subject, rule_name, verdict, reason, needs))
-
-
 def plan(given: Input) -> Plan:
     """Plan one run."""
-    planner = _Planner(given)
+    planner = Planner(given)
     if given.state.started_at is None:
         planner.add(ev.RunStarted(spec_digest=given.spec.digest()))
     _people(planner)
     _tries(planner)
     abandon = _unbound(planner)
+    outbound.news(planner)
     if planner.state.ended is None and planner.state.parked is None:
         _decide(planner)
         _launch(planner)
+    if planner.state.ended is not None and not planner.state.closed:
+        for post in given.kind.farewell(given.spec, planner.state):
+            outbound.post(planner, post)
     archive, close = _closing(planner)
     after = planner.state.model_copy(update={"seq": given.state.seq + 1}) if planner.events else given.state
     over = planner.state.ended is not None
     known = {decided.file for decided in planner.state.person}
     taken = tuple(decided.file for decided in given.inbox if over or decided.file in known)
-    return Plan(tuple(planner.events), after, tuple(planner.lines), taken, abandon, archive, close)
+    return Plan(
+        tuple(planner.events),
+        after,
+        tuple(planner.lines),
+        taken,
+        abandon,
+        archive,
+        post=outbound.posts(planner),
+        propose=outbound.proposals(planner),
+        close=close,
+    )
 
 
-def _people(planner: _Planner) -> None:
+def _people(planner: Planner) -> None:
     taken = {decided.file for decided in planner.state.person}
     for decided in planner.given.inbox:
         if decided.file in taken or planner.state.ended is not None:
@@ -78,13 +70,13 @@ def _people(planner: _Planner) -> None:
             planner.add(ev.RunEnded(ending="operator", reason=f"{decided.who}: {decided.reason}"))
 
 
-def _withdraw(planner: _Planner, reason: str) -> None:
+def _withdraw(planner: Planner, reason: str) -> None:
     names = {s.name for _, _, s in planner.state.open_tries() if not s.cancel_asked}
     if names:
         planner.add(ev.CancelAsked(submissions=tuple(sorted(names)), reason=reason))
 
 
-def _tries(planner: _Planner) -> None:
+def _tries(planner: Planner) -> None:
     host = planner.given.here.host
     ended: list[ev.Event] = []
     sightings: list[ev.Sighting] = []
@@ -111,7 +103,7 @@ def _tries(planner: _Planner) -> None:
         planner.add(ev.RunParked(question=question, reason=first.reason, tries=tuple(asked for _, asked in asks)))
 
 
-def _rulings(planner: _Planner) -> Iterator[tuple[Step, Try, Ruling, Evidence]]:
+def _rulings(planner: Planner) -> Iterator[tuple[Step, Try, Ruling, Evidence]]:
     """Rule on every open try that there is evidence about; one without a job id only by what its job left."""
     given = planner.given
     for step, current, submission in planner.state.open_tries():
@@ -174,7 +166,7 @@ def _try_ended(key: str, number: int, ruling: Ruling, evidence: Evidence) -> ev.
     )
 
 
-def _unbound(planner: _Planner) -> tuple[str, ...]:
+def _unbound(planner: Planner) -> tuple[str, ...]:
     given, abandon = planner.given, []
     faulty = {name for (name, _), seen in given.evidence.items() if seen.files.fault}
     for name, submission in list(planner.state.submissions.items()):
@@ -208,7 +200,7 @@ def _surfaced_by(submission: Submission, given: Input) -> datetime:
     return submission.intended_at + timedelta(seconds=policy.submit_lag_s + skew)
 
 
-def _decide(planner: _Planner) -> None:
+def _decide(planner: Planner) -> None:
     given = planner.given
     refused = max((step.refusals() for step in planner.state.steps.values()), default=0)
     if refused >= given.policies[given.here.compute].refusals:
@@ -224,7 +216,7 @@ def _decide(planner: _Planner) -> None:
             return
 
 
-def _take_decision(planner: _Planner, decision: kinds.Decision) -> None:
+def _take_decision(planner: Planner, decision: kinds.Decision) -> None:
     match decision:
         case kinds.Submit(steps, reason):
             new = tuple(step for step in steps if step.key not in planner.state.steps)
@@ -239,13 +231,17 @@ def _take_decision(planner: _Planner, decision: kinds.Decision) -> None:
             if held:
                 planner.add(ev.CancelAsked(submissions=tuple(sorted(held)), reason=reason))
                 planner.say("run", "kind.cancel", "cancel", reason)
+        case kinds.Post():
+            outbound.post(planner, decision)
+        case kinds.Propose():
+            outbound.propose(planner, decision)
         case kinds.End(ending, reason, result):
             _withdraw(planner, reason)
             planner.add(ev.RunEnded(ending=ending, reason=reason, result=dict(result)))
             planner.say("run", "kind.end", ending, reason)
 
 
-def _launch(planner: _Planner) -> None:
+def _launch(planner: Planner) -> None:
     given, here = planner.given, planner.given.here
     if planner.state.ended is not None or planner.state.parked is not None:
         return
@@ -284,7 +280,7 @@ def _launch(planner: _Planner) -> None:
         planner.say(intent.name, "submit", "submit", intent.reason)
 
 
-def _closing(planner: _Planner) -> tuple[tuple[tuple[str, str], ...], bool]:
+def _closing(planner: Planner) -> tuple[tuple[tuple[str, str], ...], bool]:
     state, given = planner.state, planner.given
     open_names = {s.name for _, _, s in state.open_tries()}
     # Nobody has asked accounting about the id of a job that was adopted just now: its rows are the next pass's.
@@ -294,7 +290,7 @@ def _closing(planner: _Planner) -> tuple[tuple[tuple[str, str], ...], bool]:
         for name, submission in state.submissions.items()
         if name in given.archivable and not submission.archived and name not in open_names | adopted
     )
-    done = state.ended is not None and not state.closed and not open_names
+    done = state.ended is not None and not state.closed and not open_names and not outbound.unsaid(state)
     return archive, done and all(s.archived or s.name in dict(archive) for s in state.submissions.values())
 
 

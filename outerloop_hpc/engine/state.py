@@ -1,4 +1,4 @@
-"""The fold of a journal: what is known of a run. Pure: ``apply(state, transaction) -> state``."""
+"""What is known of a run, as values that are replaced and never changed in place."""
 
 from __future__ import annotations
 
@@ -119,6 +119,27 @@ class Submission(Value):
         return self.job_id if len(self.elements) == 1 else f"{self.job_id}_{index}"
 
 
+class Post(Value):
+    """Something said on an order, or to be said; ``wanted`` is kept until it was."""
+
+    order: str
+    wanted: ev.PostWanted | None = None
+    comment: str = ""
+    note: str = ""
+
+
+class Change(Value):
+    """A proposed change; ``wanted`` is kept until the forge has it."""
+
+    wanted: ev.ChangeWanted | None = None
+    change: str = ""
+    branch: str
+    commit: str = ""
+    where: str = ""
+    status: Literal["wanted", "open", "merged", "closed", "gone"] = "wanted"
+    merged_as: str = ""
+
+
 class Parked(Value):
     """What a person is asked."""
 
@@ -150,6 +171,8 @@ class RunState(Value):
     ended: Ended | None = None
     closed: bool = False
     person: tuple[ev.PersonDecided, ...] = ()
+    posts: dict[str, Post] = Field(default_factory=dict)
+    changes: dict[str, Change] = Field(default_factory=dict)
 
     def open_tries(self) -> Iterator[tuple[Step, Try, Submission]]:
         """Every try that has not ended, with its step and submission."""
@@ -186,142 +209,3 @@ class Snapshot(Document):
     def encoded(self) -> bytes:
         """Return the file's bytes without what is default: nobody but the version that wrote them believes them."""
         return self.model_dump_json(by_alias=True, exclude_defaults=True).encode() + b"\n"
-
-
-class _Fold:
-    """Applies one transaction to copies of the containers; the old state stays as it was."""
-
-    def __init__(self, state: RunState, transaction: ev.Transaction) -> None:
-        self.at = transaction.at
-        self.steps = dict(state.steps)
-        self.submissions = dict(state.submissions)
-        self.rest: dict[str, Any] = {
-            "started_at": state.started_at,
-            "parked": state.parked,
-            "ended": state.ended,
-            "closed": state.closed,
-            "person": state.person,
-        }
-
-    def take(self, event: ev.Event) -> None:
-        getattr(self, "_" + event.type.replace(".", "_"))(event)
-
-    def _run_started(self, _: ev.RunStarted) -> None:
-        self.rest["started_at"] = self.at
-
-    def _steps_wanted(self, event: ev.StepsWanted) -> None:
-        for spec in event.steps:
-            self.steps.setdefault(spec.key, Step(spec=spec))
-
-    def _submission_intended(self, event: ev.SubmissionIntended) -> None:
-        self.submissions[event.name] = Submission(
-            name=event.name,
-            compute=event.compute,
-            user=event.user,
-            host=event.host,
-            cluster=event.cluster,
-            elements=event.elements,
-            resources=event.resources,
-            intended_at=self.at,
-        )
-        for index, element in enumerate(event.elements):
-            step = self.steps[element.step]
-            new = Try(number=element.try_number, submission=event.name, index=index)
-            self.steps[element.step] = step.model_copy(update={"tries": (*step.tries, new)})
-
-    def _submission_bound(self, event: ev.SubmissionBound) -> None:
-        # An answer without a cluster (a job found by its name) keeps the one that it was sent to.
-        cluster = event.cluster or self.submissions[event.name].cluster
-        self._submission(event.name, status="bound", job_id=event.job_id, cluster=cluster)
-
-    def _submission_refused(self, event: ev.SubmissionRefused) -> None:
-        self._submission(event.name, status="refused", archived=True)
-        self._end_all(event.name, "refused", "submit.refused", event.complaint)
-
-    def _submission_abandoned(self, event: ev.SubmissionAbandoned) -> None:
-        self._submission(event.name, status="abandoned", archived=True)
-        self._end_all(event.name, "abandoned", "submit.abandoned", event.reason)
-
-    def _sighted(self, event: ev.Sighted) -> None:
-        for seen in event.sightings:
-            element = self.submissions[seen.submission].elements[seen.index]
-            update = (
-                {"absent_since": self.at, "absent_host": event.host, "absent_word": seen.word}
-                if seen.absent
-                else {"absent_since": None, "absent_host": "", "absent_word": ""}
-            )
-            self._try(element.step, element.try_number, update)
-
-    def _try_ended(self, event: ev.TryEnded) -> None:
-        self._try(
-            event.step,
-            event.try_number,
-            {
-                "outcome": event.outcome,
-                "rule": event.rule,
-                "reason": event.reason,
-                "word": event.word,
-                "node": event.node,
-                "node_unfit": event.node_unfit,
-                "record_outcome": event.record_outcome,
-                "ended_at": self.at,
-                "forgiven": event.rule == ev.GAVE_UP,
-            },
-        )
-        if event.outcome == "done":
-            self.steps[event.step] = self.steps[event.step].model_copy(update={"payload": event.payload})
-
-    def _run_parked(self, event: ev.RunParked) -> None:
-        self.rest["parked"] = Parked(question=event.question, reason=event.reason, since=self.at, tries=event.tries)
-
-    def _person_decided(self, event: ev.PersonDecided) -> None:
-        self.rest["person"] = (*self.rest["person"], event)
-        if event.action == "resume":
-            self.rest["parked"] = None
-            for key, step in self.steps.items():
-                if step.settled() not in {None, "record"} or step.refusals():
-                    forgiven = tuple(t.model_copy(update={"forgiven": t.outcome is not None}) for t in step.tries)
-                    self.steps[key] = step.model_copy(update={"tries": forgiven})
-
-    def _cancel_asked(self, event: ev.CancelAsked) -> None:
-        for name in event.submissions:
-            self._submission(name, cancel_asked=True)
-
-    def _accounting_archived(self, event: ev.AccountingArchived) -> None:
-        self._submission(event.submission, archived=True)
-
-    def _run_ended(self, event: ev.RunEnded) -> None:
-        self.rest["ended"] = Ended(ending=event.ending, reason=event.reason, result=event.result, at=self.at)
-        self.rest["parked"] = None
-
-    def _run_closed(self, _: ev.RunClosed) -> None:
-        self.rest["closed"] = True
-
-    def _submission(self, name: str, **update: Any) -> None:
-        self.submissions[name] = self.submissions[name].model_copy(update=update)
-
-    def _try(self, key: str, number: int, update: dict[str, Any]) -> None:
-        step = self.steps[key]
-        tries = tuple(t.model_copy(update=update) if t.number == number else t for t in step.tries)
-        self.steps[key] = step.model_copy(update={"tries": tries})
-
-    def _end_all(self, name: str, outcome: ev.TryOutcome, rule: str, reason: str) -> None:
-        update = {"outcome": outcome, "rule": rule, "reason": reason, "ended_at": self.at}
-        for element in self.submissions[name].elements:
-            self._try(element.step, element.try_number, update)
-
-
-def apply(state: RunState, transaction: ev.Transaction) -> RunState:
-    """Fold one transaction into the state; the transaction must be the next one."""
-    fold = _Fold(state, transaction)
-    for event in transaction.events:
-        fold.take(event)
-    return state.model_copy(
-        update={
-            **fold.rest,
-            "seq": transaction.seq,
-            "changed_at": transaction.at,
-            "steps": fold.steps,
-            "submissions": fold.submissions,
-        }
-    )

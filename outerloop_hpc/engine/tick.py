@@ -14,18 +14,20 @@ from datetime import datetime
 from functools import partial
 
 from outerloop_hpc import collector, fsio
-from outerloop_hpc.engine import reconcile, runs, silence, watch
+from outerloop_hpc.engine import changes, reconcile, runs, silence, watch
 from outerloop_hpc.engine.carry import Carrier, Hands, leave_live_index
 from outerloop_hpc.engine.evidence import Index, ref_of
 from outerloop_hpc.engine.journal import Overtaken
 from outerloop_hpc.engine.kind import Kind
-from outerloop_hpc.engine.lane import Lane, Order, OverBudget, Trouble
+from outerloop_hpc.engine.lane import Lane, Order, Remark
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.plan import Here, Input, Line, Plan
 from outerloop_hpc.engine.rules import Policy
+from outerloop_hpc.engine.serve import Counter, Service
 from outerloop_hpc.engine.spec import RunSpec, stamp
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import Fault, OuterloopError, TryLater
+from outerloop_hpc.forge.port import Change
 from outerloop_hpc.slurm.port import Availability, Compute, JobRef
 
 _log = logging.getLogger(__name__)
@@ -115,6 +117,7 @@ class Pass:
         self.now = engine.hands.clock.now()
         self.policies = watch.policies_for(engine.policy, engine.hands.computes)
         self.silent: Mapping[str, datetime] = {}
+        self.changes: Mapping[str, Mapping[str, Change | None]] = {}
 
     def run(self) -> PassResult:
         """Make the pass.
@@ -138,6 +141,7 @@ class Pass:
         indexes = watch.look(live, self.engine.hands.computes)
         self._note_sources(indexes)
         self.silent = silence.noted(self.engine.layout, indexes, self.now, write=not self.dry_run)
+        self.changes = changes.look(live, self.engine.hands.forges, self._note_forge)
         carrier = Carrier(self.engine.hands, indexes)
         for run in live:
             self._advance(run, indexes, carrier)
@@ -147,6 +151,7 @@ class Pass:
         self.result.submitted, self.result.refused = carrier.submitted, carrier.refused
         self.result.problems += carrier.problems
         self.result.faults += carrier.faults
+        self.result.unavailable |= carrier.unavailable
         self._beat("completed")
         return self.result
 
@@ -201,6 +206,10 @@ class Pass:
                 if answer.availability is Availability.UNAVAILABLE:
                     self.result.unavailable = True
                     self.result.problems.append(f"{name} {source}: no answer; nothing is concluded from that")
+
+    def _note_forge(self, target: str, error: OuterloopError) -> None:
+        self.result.problems.append(f"forge of {target}: {error}; nothing is concluded from that")
+        self.result.unavailable |= isinstance(error, TryLater)
 
     def _advance(self, run: watch.LiveRun, indexes: Mapping[str, Index], carrier: Carrier) -> None:
         """Plan and carry out until nothing is left to do; whatever happens stays with this run."""
@@ -275,52 +284,38 @@ class Pass:
             inbox=gathered.inbox,
             archivable=gathered.archivable,
             silent=self.silent,
+            changes=self._news(run),
+            speechless=run.run_id in carrier.speechless,
         )
 
+    def _news(self, run: watch.LiveRun) -> dict[str, Change | None]:
+        """What the forge said of changes that this run waits for; one that was opened since is the next pass's."""
+        told = self.changes.get(run.run_id, {})
+        return {key: told[key] for key in changes.waited_for(run) if key in told}
+
     def _serve_lanes(self, carrier: Carrier) -> None:
-        for lane in self.lanes:
-            self._isolated(lane.name, partial(self._serve_lane, lane, carrier))
+        counter = Counter(
+            layout=self.engine.layout,
+            forges=self.engine.hands.forges,
+            now=self.now,
+            dry_run=self.dry_run,
+            held=self._why_no_run,
+            begin=partial(self._begin, carrier),
+            isolate=self._isolated,
+            say=self._say,
+        )
+        Service(counter, self.lanes).run()
 
-    def _serve_lane(self, lane: Lane, carrier: Carrier) -> None:
-        for order in lane.orders():
-            if isinstance(order, Trouble):
-                self._note_trouble(lane.name, order)
-            else:
-                self._isolated(f"{lane.name} {order.target}", partial(self._serve, lane.name, order, carrier))
-
-    def _note_trouble(self, lane: str, trouble: Trouble) -> None:
-        if trouble.later:
-            self.result.problems.append(f"{lane} {trouble.target}: {trouble.text}")
-            self.result.unavailable = True
-        else:
-            self.result.faults.append((f"{lane} {trouble.target}", trouble.text))
-
-    def _serve(self, lane: str, order: Order, carrier: Carrier) -> None:
-        layout = self.engine.layout
-        held = runs.claimed(layout, order.target, order.key)
-        if held is not None:
-            # Whoever claimed it may have died before the run was made; this is a no-op for all others.
-            if not self.dry_run and not layout.run(held.spec.run).journal.exists():
-                self._begin(held.spec, carrier)
-            return
+    def _why_no_run(self) -> str:
         limit = self.engine.limits.live_runs
-        if self.result.held or (limit and self.result.live >= limit):
-            why = self.result.held or f"{self.result.live} runs are live, the limit is {limit}"
-            self._say(lane, order, "lane.held", "wait", why)
-            return
-        try:
-            spec = order.make()
-        except OverBudget as over:
-            self._say(lane, order, "lane.budget", "wait", str(over))
-            return
-        self._say(lane, order, "lane.run", "run", order.reason)
-        if not self.dry_run:
-            self._begin(runs.claim(layout, order.key, spec).spec, carrier)
+        full = limit and self.result.live >= limit
+        return self.result.held or (f"{self.result.live} runs are live, the limit is {limit}" if full else "")
 
-    def _say(self, lane: str, order: Order, rule: str, verdict: str, reason: str) -> None:
-        self.result.lines.append((f"{lane} {order.target}", Line(order.key, rule, verdict, reason)))
+    def _say(self, lane: str, wish: Order | Remark, rule: str, verdict: str, reason: str) -> None:
+        subject = wish.key if isinstance(wish, Order) else f"order {wish.order}"
+        self.result.lines.append((f"{lane} {wish.target}", Line(subject, rule, verdict, reason)))
 
-    def _begin(self, spec: RunSpec, carrier: Carrier) -> None:
+    def _begin(self, carrier: Carrier, spec: RunSpec) -> None:
         runs.ensure(self.engine.layout, spec)
         runs.made(self.engine.layout, spec.run)
         self.result.live += 1

@@ -1,4 +1,4 @@
-"""One git repository, read through plumbing commands; refs and paths from outside are data, never options."""
+"""One git repository, used through plumbing commands; refs and paths from outside are data, never options."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LogEntry:
 
 
 class Repository:
-    """Reads one repository, bare or not; never writes to it except through ``fetch``.
+    """One repository, bare or not. Nothing here touches a working folder or moves a branch, except ``fetch``.
 
     Args:
         folder: the working folder or the bare repository itself; enclosing repositories are not looked for.
@@ -133,6 +133,22 @@ class Repository:
                 *("--no-recurse-submodules", "--", source, refspec),
                 env={"GIT_CONFIG_GLOBAL": str(config)},
             )
+
+    def tree_with(self, commit: str, files: Mapping[str, bytes], *, index: Path) -> str:
+        """Write the tree of a commit with ``files`` put into it, and return its id; ``index`` is a file to work in."""
+        env = {"GIT_INDEX_FILE": str(index)}
+        self._bytes("read-tree", _known(commit), env=env)
+        lines = []
+        for path, content in files.items():
+            blob = self._bytes("hash-object", "-w", "--no-filters", "--stdin", stdin=content).decode().strip()
+            lines.append(f"100644 {blob}\t{path}\0")
+        self._bytes("update-index", "-z", "--index-info", stdin="".join(lines).encode(), env=env)
+        return self._bytes("write-tree", env=env).decode().strip()
+
+    def commit_tree(self, tree: str, parent: str, *, message: str, variables: Mapping[str, str]) -> str:
+        """Write a commit and return its id; ``variables`` name author, committer and dates."""
+        arguments = ("commit-tree", _known(tree), "-p", _known(parent))
+        return self._bytes(*arguments, stdin=message.encode(), env=variables).decode().strip()
 
     @contextmanager
     def blobs(self) -> Iterator[BlobStream]:

@@ -13,8 +13,9 @@ from typing import Any
 
 from outerloop_hpc.documents import decode
 from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine.fold import apply
 from outerloop_hpc.engine.layout import parse_run_id
-from outerloop_hpc.engine.state import RunState, Submission, apply
+from outerloop_hpc.engine.state import RunState, Submission
 from outerloop_hpc.process import Finished
 from tests.cluster.cluster import SHARED, Cluster
 from tests.cluster.machine import SOURCE, Spawned

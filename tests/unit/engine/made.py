@@ -9,13 +9,14 @@ from typing import Any
 
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.evidence import Evidence, Files, Look
-from outerloop_hpc.engine.kind import Decision, Submit, View
+from outerloop_hpc.engine.fold import apply
+from outerloop_hpc.engine.kind import Decision, Post, Submit, View
 from outerloop_hpc.engine.plan import Here, Input, Plan, Unbound
 from outerloop_hpc.engine.reconcile import plan
 from outerloop_hpc.engine.records import Claim, Holder, Interrupted, Record, RecordOutcome
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec, StepSpec
-from outerloop_hpc.engine.state import RunState, Submission, Try, apply
+from outerloop_hpc.engine.state import RunState, Submission, Try
 from outerloop_hpc.slurm.port import AccountingRow, Availability, QueueRow
 
 T0 = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -159,11 +160,15 @@ class Told:
     steps: tuple[StepSpec, ...] = ()
     then: Callable[[View], tuple[Decision, ...]] = lambda _view: ()
     name: str = "benchmark"
+    last_words: tuple[Post, ...] = ()
 
     def plan(self, view: View) -> tuple[Decision, ...]:
         if any(one.key not in view.steps for one in self.steps):
             return (Submit(self.steps, "as told"),)
         return self.then(view)
+
+    def farewell(self, spec: RunSpec, state: RunState) -> tuple[Post, ...]:
+        return self.last_words
 
     def report(self, spec: RunSpec, state: RunState) -> str:
         return ""

@@ -9,12 +9,13 @@ import pytest
 
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.evidence import Evidence, Files, Look
-from outerloop_hpc.engine.kind import Decision, Submit, View
+from outerloop_hpc.engine.fold import apply
+from outerloop_hpc.engine.kind import Decision, Post, Submit, View
 from outerloop_hpc.engine.plan import Here, Input, Plan
 from outerloop_hpc.engine.reconcile import plan
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec, StepSpec
-from outerloop_hpc.engine.state import RunState, apply
+from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.slurm.port import Availability, QueueRow
 
 pytestmark = pytest.mark.unit
@@ -39,6 +40,9 @@ class OneStep:
 
     def plan(self, view: View) -> tuple[Decision, ...]:
         return () if view.steps else (Submit((STEP,), "once"),)
+
+    def farewell(self, spec: RunSpec, state: RunState) -> tuple[Post, ...]:
+        return ()
 
     def report(self, spec: RunSpec, state: RunState) -> str:
         return ""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from outerloop_hpc.engine import runs
-from outerloop_hpc.engine.lane import Order, Trouble
+from outerloop_hpc.engine.lane import Order
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.tick import Pass
 from outerloop_hpc.errors import Exit, FilesystemUnfit
@@ -26,9 +26,12 @@ class Lane:
 
     name = "benchmark"
 
-    def orders(self) -> Iterator[Order | Trouble]:
+    def targets(self) -> list[str]:
+        return ["iris"]
+
+    def orders(self, target: str) -> Iterator[Order]:
         for key in ("one", "two"):
-            yield Order("iris", key, "why", self._make)
+            yield Order(target, key, "why", self._make)
         raise ValueError("nobody thought of this")
 
     def _make(self) -> RunSpec:
@@ -55,7 +58,7 @@ def test_an_order_or_a_lane_that_breaks_does_not_end_the_pass(tmp_path: Path) ->
 
     result = Pass(engine(folder.root, MemoryCompute()), launch=True, lanes=[Lane()]).run()
 
-    assert [who for who, _ in result.faults] == ["benchmark iris", "benchmark iris", "benchmark"]
+    assert [who for who, _ in result.faults] == ["benchmark iris"] * 3
     assert "jobs/measure.toml" in result.faults[0][1]
     assert "nobody thought of this" in result.faults[2][1]
     assert (folder.layout.tick / "completed.json").exists()

@@ -28,6 +28,18 @@ pytestmark = pytest.mark.unit
 
 A, B = "ol.iris.measure.aaaa", "ol.iris.measure.bbbb"
 
+CHANGE_WANTED = ev.ChangeWanted(
+    key="change",
+    order="7",
+    branch="feat/steward/x",
+    onto="main",
+    candidate="c" * 40,
+    tree="d" * 40,
+    files={"BENCHMARKS.md": "| ü |"},
+    title="A fairer ruler",
+    body="because",
+    reason="measured",
+)
 #: One history in which every type of event happens.
 STORY: tuple[tuple[ev.Event, ...], ...] = (
     (ev.RunStarted(spec_digest="d"), ev.StepsWanted(steps=(step("s1", memory_mb=100), step("s2")), reason="two")),
@@ -62,6 +74,10 @@ STORY: tuple[tuple[ev.Event, ...], ...] = (
     (decided("resume"),),
     (ev.CancelAsked(submissions=(A,), reason="no longer needed"),),
     (ev.AccountingArchived(submission=A, rows=2, note=""),),
+    (ev.PostWanted(key="claimed", order="7", text="taken", reason="it is ours"), CHANGE_WANTED),
+    (ev.PostDone(key="claimed", comment="12"),),
+    (ev.ChangeBound(key="change", change="c1", commit="e" * 40, where="there"),),
+    (ev.ChangeSeen(key="change", status="merged", commit="f" * 40),),
     (ev.RunEnded(ending="measured", reason="all", result={"values": {"1": 0.25}}),),
     (ev.RunClosed(),),
 )

@@ -1,0 +1,1 @@
+"""Orders, their comments and proposed changes, on whatever forge a target has."""
