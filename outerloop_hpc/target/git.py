@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -133,7 +133,15 @@ def _escaped(path: str) -> str:
     return path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
 
 
-def answer(cwd: Path, arguments: tuple[str, ...], settings: dict[str, str], timeout_s: float, stdin: bytes) -> bytes:
+def answer(
+    cwd: Path,
+    arguments: tuple[str, ...],
+    settings: dict[str, str],
+    timeout_s: float,
+    stdin: bytes,
+    *,
+    fine: Sequence[int] = (0,),
+) -> bytes:
     """Run ``git arguments…`` in ``cwd`` and return its output.
 
     Args:
@@ -142,22 +150,30 @@ def answer(cwd: Path, arguments: tuple[str, ...], settings: dict[str, str], time
         settings: ``environment(…)`` and what the call adds to it.
         timeout_s: seconds until the whole process group is ended.
         stdin: what it may read.
+        fine: exit statuses that are answers.
 
     Raises:
         GitRefused: git said no; the text has the tail of its complaint.
         TryLater: time-out, locks held by others, network or disk trouble.
         ConfigError: there is no git.
     """
-    return effects.perform("command", "git", lambda: _run(cwd, arguments, settings, timeout_s, stdin))
+    return effects.perform("command", "git", lambda: _run(cwd, arguments, settings, timeout_s, stdin, fine))
 
 
-def _run(cwd: Path, arguments: tuple[str, ...], settings: dict[str, str], timeout_s: float, stdin: bytes) -> bytes:
+def _run(
+    cwd: Path,
+    arguments: tuple[str, ...],
+    settings: dict[str, str],
+    timeout_s: float,
+    stdin: bytes,
+    fine: Sequence[int],
+) -> bytes:
     with started(cwd, arguments, settings) as process:
         try:
             out, err = process.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired as slow:
             raise TryLater(f"{cwd}: git {arguments[0]} did not answer in {timeout_s:g} s; run again") from slow
-    if process.returncode:
+    if process.returncode not in fine:
         raise _failure(cwd, arguments[0], process.returncode, err)
     return out
 

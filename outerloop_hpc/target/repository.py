@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ class LogEntry:
 
 
 class Repository:
-    """One repository, bare or not. Nothing here touches a working folder or moves a branch, except ``fetch``.
+    """One repository, bare or not. Nothing here touches a working folder.
 
     Args:
         folder: the working folder or the bare repository itself; enclosing repositories are not looked for.
@@ -145,10 +145,57 @@ class Repository:
         self._bytes("update-index", "-z", "--index-info", stdin="".join(lines).encode(), env=env)
         return self._bytes("write-tree", env=env).decode().strip()
 
-    def commit_tree(self, tree: str, parent: str, *, message: str, variables: Mapping[str, str]) -> str:
+    def commit_tree(self, tree: str, *parents: str, message: str, variables: Mapping[str, str]) -> str:
         """Write a commit and return its id; ``variables`` name author, committer and dates."""
-        arguments = ("commit-tree", _known(tree), "-p", _known(parent))
-        return self._bytes(*arguments, stdin=message.encode(), env=variables).decode().strip()
+        named = (part for parent in parents for part in ("-p", _known(parent)))
+        return self._bytes("commit-tree", _known(tree), *named, stdin=message.encode(), env=variables).decode().strip()
+
+    def merged_tree(self, one: str, other: str) -> str | None:
+        """Merge two commits without a working folder and return the tree's id; None when they conflict.
+
+        Raises:
+            GitRefused: this git is older than 2.38, which cannot do that.
+        """
+        # The tree comes first also where there are conflicts; only the exit status tells, and that is 1 for them.
+        said = self._bytes("merge-tree", "--write-tree", "-z", _known(one), _known(other), fine=(0, 1))
+        tree, _, conflicts = said.decode("utf-8", errors="replace").partition("\0")
+        return None if conflicts.strip("\0\n") else tree.strip()
+
+    def is_ancestor(self, one: str, other: str) -> bool:
+        """Whether ``other`` has ``one`` in its history, or is it."""
+        return not self._text("rev-list", "--max-count=1", _known(one), f"^{_known(other)}").strip()
+
+    def ref(self, name: str) -> str | None:
+        """Return the id that a full reference name stands for, or None."""
+        said = self._text("for-each-ref", "--format=%(objectname) %(refname)", name).splitlines()
+        found = [line.partition(" ")[0] for line in said if line.partition(" ")[2] == name]
+        return found[0] if found else None
+
+    def set_ref(self, name: str, commit: str) -> None:
+        """Let a full reference name stand for a commit, whatever it was before."""
+        self._bytes("update-ref", "--no-deref", name, _known(commit))
+
+    def drop_ref(self, name: str) -> None:
+        """Remove a reference; gone already is fine."""
+        self._bytes("update-ref", "--no-deref", "-d", name)
+
+    def push(self, address: str, commit: str, branch: str, *, expected: str) -> None:
+        """Move a branch of another repository to a commit, as long as it is still at ``expected``.
+
+        Raises:
+            TryLater: it has moved, or the repository does not answer.
+            GitRefused: the repository takes no push (its branch is checked out, or we may not write).
+        """
+        ref = f"refs/heads/{branch}"
+        lease = f"--force-with-lease={ref}:{_known(expected)}"
+        try:
+            with trusting(address) as config:
+                env = {"GIT_CONFIG_GLOBAL": str(config)}
+                self._bytes("push", "--quiet", lease, "--", address, f"{_known(commit)}:{ref}", env=env)
+        except GitRefused as refused:
+            if "stale info" in str(refused):
+                raise TryLater(f"{address}: {branch} moved meanwhile; nothing was changed, run again") from refused
+            raise
 
     @contextmanager
     def blobs(self) -> Iterator[BlobStream]:
@@ -168,8 +215,11 @@ class Repository:
     def _text(self, *arguments: str, stdin: bytes = b"") -> str:
         return self._bytes(*arguments, stdin=stdin).decode("utf-8", errors="replace")
 
-    def _bytes(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-        return answer(self.folder, arguments, {**self._settings(), **(env or {})}, self._timeout_s, stdin)
+    def _bytes(
+        self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, fine: Sequence[int] = (0,)
+    ) -> bytes:
+        settings = {**self._settings(), **(env or {})}
+        return answer(self.folder, arguments, settings, self._timeout_s, stdin, fine=fine)
 
     def _settings(self) -> dict[str, str]:
         return {**environment(self.folder, self.git_dir), "GIT_DIR": str(self.git_dir)}

@@ -1,0 +1,105 @@
+"""The marker protocol: what the tool has said on an order about its claims, written and read in exactly one form. Pure.
+
+A marker is the whole first line of a comment by the tool's own identity. Anything else, however alike, is text: a
+quotation, a second line, another author, one more space. The last event about a claim wins, and only the claim that
+holds an order can be ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+
+from outerloop_hpc.errors import ConfigError
+from outerloop_hpc.forge.port import Comment
+
+#: Why a claim ended. Only ``failed`` costs one of the order's attempts.
+EndReason = Literal["published", "answered", "failed", "outage", "refused"]
+
+_REASONS: tuple[EndReason, ...] = get_args(EndReason)
+_LINE = re.compile(
+    r"<!-- outerloop:claim/1 id=(?P<claim>[0-9a-f]{16}) run=(?P<run>[A-Za-z0-9_.-]{1,128})"
+    r" attempt=(?P<attempt>[1-9][0-9]{0,3}) (?P<event>claimed|ended:(?:" + "|".join(_REASONS) + r")) -->"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """One event of a claim: taken when ``reason`` is None, else ended for that reason."""
+
+    claim: str
+    run: str
+    attempt: int
+    reason: EndReason | None = None
+
+    def line(self) -> str:
+        """Return the only form in which it is written, and read."""
+        event = "claimed" if self.reason is None else f"ended:{self.reason}"
+        return f"<!-- outerloop:claim/1 id={self.claim} run={self.run} attempt={self.attempt} {event} -->"
+
+
+def read(body: str) -> Marker | None:
+    """Return the marker that a comment begins with, if it does."""
+    match = _LINE.fullmatch(body.split("\n", 1)[0])
+    if match is None:
+        return None
+    ended = match["event"].partition(":")[2]
+    reason = next((word for word in _REASONS if word == ended), None)
+    return Marker(match["claim"], match["run"], int(match["attempt"]), reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an order's thread says about it.
+
+    Attributes:
+        held: the claim that holds it, if one does.
+        attempts: how many claims there were; the next one is one more.
+        failed: claims that ended as ``failed``. outages: that ended as ``outage``.
+        last: how the newest claim ended; None while it is held, or when there was none.
+        since: when the newest claim ended.
+        spoken: whether anybody but the tool has said something after that.
+    """
+
+    held: Marker | None = None
+    attempts: int = 0
+    failed: int = 0
+    outages: int = 0
+    last: EndReason | None = None
+    since: datetime | None = None
+    spoken: bool = False
+
+
+def standing(comments: Sequence[Comment], identity: str) -> Standing:
+    """Read a thread, oldest comment first.
+
+    Raises:
+        ConfigError: the identity is empty. No claim would be seen then, and every tick would buy the order again.
+    """
+    if not identity:
+        raise ConfigError("the forge's identity is empty; without it no claim can be told from a quotation of one")
+    claims: dict[str, Marker] = {}
+    held: Marker | None = None
+    ended: dict[str, EndReason] = {}
+    since: datetime | None = None
+    spoken = False
+    for comment in comments:
+        if comment.author != identity:
+            spoken = True
+            continue
+        marker = read(comment.body)
+        if marker is None:
+            continue
+        if marker.reason is None:
+            claims.setdefault(marker.claim, marker)
+            held = marker
+        elif held is not None and marker.claim == held.claim:
+            ended[marker.claim] = marker.reason
+            held, since, spoken = None, comment.at, False
+    reasons = list(ended.values())
+    last = None if held is not None or not reasons else reasons[-1]
+    attempts = max((marker.attempt for marker in claims.values()), default=0)
+    return Standing(held, attempts, reasons.count("failed"), reasons.count("outage"), last, since, spoken)
