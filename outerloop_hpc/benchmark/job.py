@@ -14,10 +14,10 @@ from outerloop_hpc.container.image import ImageRef, require
 from outerloop_hpc.container.runtime import NotWorkingHere, Sandbox, make_scratch
 from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.errors import ConfigError, NodeUnfit, UsageError
-from outerloop_hpc.measure.child import Limits
 from outerloop_hpc.measure.measurement import Measurement, Outcome
 from outerloop_hpc.measure.run import Request
 from outerloop_hpc.measure.run import measure as measure_once
+from outerloop_hpc.supervision.child import Limits
 from outerloop_hpc.target.mirror import Mirror
 
 #: How Slurm tells a job its GPUs, and what their libraries obey.

@@ -8,10 +8,10 @@ import signal
 from dataclasses import dataclass
 
 from outerloop_hpc.errors import Exit
-from outerloop_hpc.measure.child import Ended, signal_name
 from outerloop_hpc.measure.enclosure import Enclosure
 from outerloop_hpc.measure.measurement import Outcome
 from outerloop_hpc.measure.output import Reading, read_metric
+from outerloop_hpc.supervision.child import Ended, signal_name
 
 _NODE_ERRNOS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.EIO}

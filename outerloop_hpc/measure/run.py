@@ -9,12 +9,12 @@ from typing import Protocol
 
 from outerloop_hpc.clock import Clock
 from outerloop_hpc.errors import UsageError
-from outerloop_hpc.measure.child import Ended, Limits, run_child, signal_name
 from outerloop_hpc.measure.command import split_command
 from outerloop_hpc.measure.enclosure import Enclosure, Launch
 from outerloop_hpc.measure.judge import Judged, judge
 from outerloop_hpc.measure.measurement import Measurement
 from outerloop_hpc.measure.node import oom_kills, this_node
+from outerloop_hpc.supervision.child import Ended, Limits, run_child, signal_name
 
 #: Libraries that would take every core of a node unless told how many are theirs.
 THREAD_VARIABLES = (

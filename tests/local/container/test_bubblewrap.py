@@ -16,10 +16,10 @@ from outerloop_hpc.container.check import check
 from outerloop_hpc.container.choose import choose
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.container.runtime import Bind, Runtime, Sandbox, make_scratch
-from outerloop_hpc.measure.child import Limits
 from outerloop_hpc.measure.measurement import Measurement, Outcome
 from outerloop_hpc.measure.run import Request, measure
 from outerloop_hpc.process import run_command
+from outerloop_hpc.supervision.child import Limits
 
 pytestmark = [
     pytest.mark.local,

@@ -11,9 +11,9 @@ from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.container.choose import choose
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.container.runtime import Sandbox, make_scratch
-from outerloop_hpc.measure.child import Limits
 from outerloop_hpc.measure.measurement import Outcome
 from outerloop_hpc.measure.run import Request, measure
+from outerloop_hpc.supervision.child import Limits
 
 pytestmark = pytest.mark.local
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from outerloop_hpc.clock import SystemClock
-from outerloop_hpc.measure.child import Limits
 from outerloop_hpc.measure.measurement import Measurement, Outcome
 from outerloop_hpc.measure.run import Request, measure
+from outerloop_hpc.supervision.child import Limits
 
 pytestmark = pytest.mark.local
 
@@ -264,7 +264,7 @@ def test_nothing_survives_the_death_of_the_measuring_process(checkout: Path, mar
         import os, sys
         from pathlib import Path
         from outerloop_hpc.clock import SystemClock
-        from outerloop_hpc.measure.child import Limits, run_child
+        from outerloop_hpc.supervision.child import Limits, run_child
         run_child([sys.executable, "bench.py", sys.argv[2]], env={"PATH": os.environ["PATH"]}, cwd=Path(sys.argv[1]),
                   limits=Limits(600, 0.5), log=None, clock=SystemClock())
         """

@@ -11,9 +11,9 @@ import pytest
 
 from outerloop_hpc.clock import Clock, SystemClock
 from outerloop_hpc.errors import ConfigError, UsageError
-from outerloop_hpc.measure.child import Ended, Limits
 from outerloop_hpc.measure.measurement import Measurement, Outcome
 from outerloop_hpc.measure.run import THREAD_VARIABLES, Request, environment, measure
+from outerloop_hpc.supervision.child import Ended, Limits
 
 pytestmark = pytest.mark.unit
 

@@ -1,10 +1,52 @@
-"""Keep the end of a stream and a capped log of it, whatever floods in: bounded memory, bounded disk."""
+"""Keep the end of a stream and a capped log of it, whatever floods in: bounded memory, bounded disk, no secrets."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Final, Protocol
+
+#: What stands in the place of a secret.
+MASK: Final = b"[redacted]"
+
+
+class Sink(Protocol):
+    """Takes a stream piece by piece."""
+
+    def add(self, chunk: bytes) -> None:
+        """Take the next bytes of the stream."""
+        ...
+
+
+class Redacted:
+    """Hands a stream on with every occurrence of a secret masked, also one that comes in two pieces."""
+
+    def __init__(self, sinks: Sequence[Sink], secrets: Sequence[bytes]) -> None:
+        longest_first = sorted(filter(None, secrets), key=len, reverse=True)
+        self._sinks = sinks
+        self._pattern = re.compile(b"|".join(map(re.escape, longest_first)) or b"(?!)")
+        self._longest = max(map(len, longest_first), default=1)
+        self._held = b""
+
+    def add(self, chunk: bytes) -> None:
+        """Take the next bytes; the last few wait, since a secret may begin in them."""
+        data = self._pattern.sub(MASK, self._held + chunk)
+        keep = max(len(data) - self._longest + 1, 0)
+        self._held = data[keep:]
+        self._hand_on(data[:keep])
+
+    def flush(self) -> None:
+        """Hand on what waited; the stream is over."""
+        data, self._held = self._held, b""
+        self._hand_on(data)
+
+    def _hand_on(self, data: bytes) -> None:
+        if data:
+            for sink in self._sinks:
+                sink.add(data)
 
 
 class Tail:

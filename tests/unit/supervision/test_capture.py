@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outerloop_hpc.measure.capture import CappedLog, Tail
+from outerloop_hpc.supervision.capture import MASK, CappedLog, Redacted, Tail
 
 pytestmark = pytest.mark.unit
 
@@ -54,3 +54,31 @@ def test_no_log_is_fine() -> None:
     log.add(b"x" * 100)
     log.close(b"last")
     assert log.problem is None
+
+
+class Heard:
+    """A sink that keeps all."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def add(self, chunk: bytes) -> None:
+        self.data += chunk
+
+
+@given(st.lists(st.sampled_from([b"se", b"cret", b"secret", b"s", b"x", b""]), max_size=30))
+def test_a_secret_that_comes_in_pieces_is_masked(chunks: list[bytes]) -> None:
+    heard = Heard()
+    mask = Redacted([heard], [b"secret"])
+    for chunk in chunks:
+        mask.add(chunk)
+    mask.flush()
+    assert heard.data == b"".join(chunks).replace(b"secret", MASK)
+
+
+def test_of_two_secrets_the_longer_one_is_masked_whole() -> None:
+    heard = Heard()
+    mask = Redacted([heard], [b"key", b"key-and-more"])
+    mask.add(b"a key-and-more and a key")
+    mask.flush()
+    assert heard.data == b"a [redacted] and a [redacted]"

@@ -10,14 +10,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from outerloop_hpc import effects
 from outerloop_hpc.clock import Clock
-from outerloop_hpc.measure import warden
-from outerloop_hpc.measure.capture import CappedLog, Tail
+from outerloop_hpc.supervision import warden
+from outerloop_hpc.supervision.capture import CappedLog, Redacted, Sink, Tail
 
 _READ = 1 << 16
 _LOOK_EVERY_S = 0.2
@@ -41,6 +41,21 @@ class Limits:
     wall_s: float
     grace_s: float = 10.0
     output_bytes: int = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What goes into a command and comes out of it beside the usual.
+
+    Attributes:
+        stdin: a file that it reads on stdin; None for nothing.
+        taps: each gets stdout as it comes.
+        secrets: texts that are masked in all that comes out, before anything is kept, logged or tapped.
+    """
+
+    stdin: Path | None = None
+    taps: tuple[Sink, ...] = ()
+    secrets: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +100,7 @@ def run_child(
     log: Path | None,
     clock: Clock,
     stop: Callable[[], bool] = lambda: False,
+    feed: Feed = Feed(),
 ) -> Ended:
     """Run ``argv`` to its end, its limit or ``stop``; nothing that it started is left afterwards.
 
@@ -96,14 +112,16 @@ def run_child(
         log: gets a capped copy of stdout and stderr as they come.
         clock: for the limits and the wall time.
         stop: asked about five times a second; True ends the command early.
+        feed: what it reads, who listens, and what nobody may hear.
     """
-    return effects.perform(
-        "command", str(argv[0]), lambda: _Execution(limits, log, clock, stop).run(tuple(argv), dict(env), cwd)
-    )
+    execution = _Execution(limits, log, clock, stop, feed)
+    return effects.perform("command", str(argv[0]), lambda: execution.run(tuple(argv), dict(env), cwd))
 
 
 class _Execution:
-    def __init__(self, limits: Limits, log: Path | None, clock: Clock, stop: Callable[[], bool]) -> None:
+    def __init__(self, limits: Limits, log: Path | None, clock: Clock, stop: Callable[[], bool], feed: Feed) -> None:
+        self._feed = feed
+        self._masks: list[Redacted] = []
         self._limits = limits
         self._clock = clock
         self._stop = stop
@@ -139,6 +157,8 @@ class _Execution:
             except BaseException:
                 process.terminate()
                 raise
+        for mask in self._masks:
+            mask.flush()
         self._log.close()
         return self._ended(self._answer(), self._clock.steady() - begun)
 
@@ -147,6 +167,7 @@ class _Execution:
             "argv": argv,
             "env": env,
             "cwd": str(cwd),
+            "stdin": None if self._feed.stdin is None else str(self._feed.stdin),
             "grace_s": self._limits.grace_s,
             "parent": os.getpid(),
         }
@@ -173,14 +194,20 @@ class _Execution:
             while self._read(selector, 0) and self._clock.steady() < until:
                 pass
 
-    def _sources(
-        self, process: subprocess.Popen[bytes], reported: int
-    ) -> list[tuple[int, tuple[Tail | CappedLog, ...]]]:
-        sources: list[tuple[int, tuple[Tail | CappedLog, ...]]] = [(reported, (self._said,))]
-        for stream, tail in ((process.stdout, self._out), (process.stderr, self._err)):
+    def _sources(self, process: subprocess.Popen[bytes], reported: int) -> list[tuple[int, tuple[Sink, ...]]]:
+        sources: list[tuple[int, tuple[Sink, ...]]] = [(reported, (self._said,))]
+        heard: tuple[Sink, ...] = (self._out, self._log, *self._feed.taps)
+        for stream, sinks in ((process.stdout, heard), (process.stderr, (self._err, self._log))):
             if stream is not None:
-                sources.append((stream.fileno(), (tail, self._log)))
+                sources.append((stream.fileno(), self._masked(sinks)))
         return sources
+
+    def _masked(self, sinks: tuple[Sink, ...]) -> tuple[Sink, ...]:
+        if not self._feed.secrets:
+            return sinks
+        mask = Redacted(sinks, self._feed.secrets)
+        self._masks.append(mask)
+        return (mask,)
 
     def _read(self, selector: selectors.BaseSelector, wait: float) -> bool:
         """Take what is there, and return whether anything was."""

@@ -1,10 +1,10 @@
-"""A small process between a measurement and its command, so that nothing of the command survives it.
+"""A small process between a job and its command, so that nothing of the command survives it.
 
 It is run as a file (``python -I -S warden.py REPORT_FD``), imports little, and is the subreaper of all that the
 command starts: daemons too are its children in the end, and it kills them. TERM asks the command to end and kills
-everything after the grace; it also arrives when the measuring process dies. It reads one JSON object on stdin
-(argv, env, cwd, grace_s, parent: pid) and reports one JSON line. The command's environment comes on stdin since a
-site's Python may need variables (LD_LIBRARY_PATH) that the command must not see.
+everything after the grace; it also arrives when the job's process dies. It reads one JSON object on stdin
+(argv, env, cwd, stdin: path or null, grace_s, parent: pid) and reports one JSON line. The command's environment comes
+on stdin since a site's Python may need variables (LD_LIBRARY_PATH) that the command must not see.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ def main(arguments: list[str]) -> int:
     # Blocked and waited for, not handled: no handler can run at a bad moment.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     order = json.load(sys.stdin)
-    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - pathlib costs 10 ms at each start
-        os.dup2(nothing.fileno(), 0)
-    child, problem = _start(order["argv"], order["env"], order["cwd"])
+    problem = _read_from(order["stdin"] or os.devnull)
+    child, problem = (0, problem) if problem else _start(order["argv"], order["env"], order["cwd"])
     answer: dict[str, Any]
     if problem is not None:
         answer = {"errno": problem, "error": os.strerror(problem)}
@@ -48,6 +47,16 @@ def main(arguments: list[str]) -> int:
         answer = reaper.sweep()
     os.write(report, json.dumps(answer).encode() + b"\n")
     return 0
+
+
+def _read_from(path: str) -> int | None:
+    """Let the command read a file on stdin; returns the error number when that cannot be opened."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs 10 ms at each start
+            os.dup2(file.fileno(), 0)
+    except OSError as error:
+        return error.errno or errno.EIO
+    return None
 
 
 def _start(argv: list[str], env: dict[str, str], cwd: str) -> tuple[int, int | None]:

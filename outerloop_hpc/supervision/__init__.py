@@ -1,0 +1,1 @@
+"""One command under supervision: limits, an early stop, capped output, and nothing left behind."""
