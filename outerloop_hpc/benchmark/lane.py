@@ -11,19 +11,20 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from outerloop_hpc import fsio
-from outerloop_hpc.benchmark import history, results
-from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, Containment, Earlier, default_seeds, dump
+from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, Earlier, default_seeds, dump
 from outerloop_hpc.clock import Clock
 from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.config.settings import Target as TargetSettings
 from outerloop_hpc.container.image import identify
 from outerloop_hpc.engine import runs
+from outerloop_hpc.engine.enclose import Containment
 from outerloop_hpc.engine.jobs import load_job
 from outerloop_hpc.engine.lane import Order, OverBudget
 from outerloop_hpc.engine.layout import Layout, new_run_id, parse_run_id
 from outerloop_hpc.engine.spec import Image, ResourceAsk, RunSpec
 from outerloop_hpc.engine.submissions import gpu_hours
 from outerloop_hpc.errors import UsageError
+from outerloop_hpc.measure import history, results
 from outerloop_hpc.target import contract as contracts
 from outerloop_hpc.target.limits import Limits, Operator, limits
 from outerloop_hpc.target.mirror import Mirror
@@ -203,7 +204,7 @@ class BenchmarkLane:
 
     def _earlier(self, seen: Sighted, benchmark: Benchmark, seeds: Sequence[int]) -> Earlier | None:
         found = history.previous(
-            results.points(self.layout, seen.target, benchmark.name),
+            results.points(self.layout.results, seen.target, benchmark.name),
             seen.commit,
             metric=benchmark.metric,
             direction=benchmark.direction,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from outerloop_hpc.benchmark.history import measured, path_of, point_of
+from outerloop_hpc.benchmark.point import point_of
 from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, work_of
 from outerloop_hpc.engine.kind import Ask, Decision, End, Outcome, Post, Submit, View
 from outerloop_hpc.engine.plain import plain
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
 from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.measure.history import measured, path_of
 from outerloop_hpc.measure.statistics import compare, summarize
 
 _BODY = "outerloop_hpc.benchmark.job:measure"

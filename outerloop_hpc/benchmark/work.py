@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Literal
 
 from pydantic import Field
 
 from outerloop_hpc.documents import Value
+from outerloop_hpc.engine.enclose import Containment
+from outerloop_hpc.engine.ruler import Ruler, seeds_of
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec
 
 KIND: Literal["benchmark"] = "benchmark"
-
-
-class Containment(Value):
-    """How the measurement is contained."""
-
-    runtime: str = "auto"
-    uncontained: bool = False
-    network: bool = False
 
 
 class Earlier(Value):
@@ -29,25 +22,15 @@ class Earlier(Value):
     values: dict[int, float]
 
 
-class BenchmarkWork(Value):
-    """One benchmark of a contract, resolved: nothing of it changes when the target or the settings change.
+class BenchmarkWork(Ruler):
+    """One benchmark at one commit.
 
     Attributes:
-        eval_minutes: wall limit of the command, already clamped by the operator.
         seeds: one array element each.
         head: whether the commit was the branch's head when the run was made; older commits are measured on request.
         picked: whether a person picked the seeds; such numbers never enter the ledger.
     """
 
-    benchmark: str
-    command: str
-    metric: str
-    direction: Literal["min", "max"]
-    seed_env: str | None = None
-    display_digits: int = 6
-    eval_minutes: int
-    min_delta: float = 0.0
-    min_delta_rel: float = 0.0
     tree: str
     contract_digest: str
     seeds: tuple[int, ...] = Field(min_length=1)
@@ -66,12 +49,7 @@ def work_of(spec: RunSpec) -> BenchmarkWork:
 
 def default_seeds(target: str, benchmark: str, count: int) -> tuple[int, ...]:
     """Return the fixed seeds of a benchmark: the same for every commit, so that runs can be compared in pairs."""
-    return tuple(_seed(target, benchmark, index) for index in range(count))
-
-
-def _seed(target: str, benchmark: str, index: int) -> int:
-    digest = hashlib.sha256(f"{target}\0{benchmark}\0{index}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") & 0x7FFFFFFF
+    return seeds_of(count, target, benchmark)
 
 
 def dump(work: BenchmarkWork) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from outerloop_hpc.cli.options import DryRun, Out, TargetName, Wait, command, li
 from outerloop_hpc.cli.session import Session, session, talk
 
 if TYPE_CHECKING:
-    from outerloop_hpc.benchmark.history import Point
+    from outerloop_hpc.measure.history import Point
 
 app = typer.Typer(help="Measure benchmarks, look at their history.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -101,32 +101,36 @@ def ledger(context: typer.Context, target: TargetName, *, out: Out) -> None:
 
     Example: outerloop-hpc bench ledger iris
     """
-    from outerloop_hpc.benchmark.results import best_points, refresh_ledger  # noqa: PLC0415 - heavy
     from outerloop_hpc.cli.points import LEDGER_COLUMNS, ledger_rows  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
+    from outerloop_hpc.measure.results import best_points, refresh_ledger  # noqa: PLC0415 - heavy
 
     out.offer(LEDGER_COLUMNS)
     here = session(context)
-    rows = refresh_ledger(here.layout, target)
+    rows = refresh_ledger(here.layout.results, target)
     if not rows and target not in here.settings.targets:
         raise UsageError(f"nothing was measured of {target}, and no target of that name is configured")
     footer = [f"rendered into {here.layout.results / target}/BENCHMARKS.md and leader.json"] if rows else []
     out.show(
-        here, "bench ledger", LEDGER_COLUMNS, ledger_rows(rows, best_points(here.layout, target, rows)), footer=footer
+        here,
+        "bench ledger",
+        LEDGER_COLUMNS,
+        ledger_rows(rows, best_points(here.layout.results, target, rows)),
+        footer=footer,
     )
 
 
 def _pairs(here: Session, old: str, new: str, target: str, benchmark: str) -> list[tuple[Point, Point]]:
-    from outerloop_hpc.benchmark.history import pick_pair  # noqa: PLC0415 - heavy
-    from outerloop_hpc.benchmark.results import benchmarks, points  # noqa: PLC0415 - as above
     from outerloop_hpc.cli.points import only_target  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
+    from outerloop_hpc.measure.history import pick_pair  # noqa: PLC0415 - heavy
+    from outerloop_hpc.measure.results import benchmarks, points  # noqa: PLC0415 - as above
 
     chosen = only_target(here.layout, target)
-    names = [benchmark] if benchmark else benchmarks(here.layout, chosen)
+    names = [benchmark] if benchmark else benchmarks(here.layout.results, chosen)
     found, missing = [], []
     for name in names:
-        known = points(here.layout, chosen, name)
+        known = points(here.layout.results, chosen, name)
         try:
             found.append(pick_pair(known, old, new))
         except UsageError as error:

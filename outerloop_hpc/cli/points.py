@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from outerloop_hpc import fsio
-from outerloop_hpc.benchmark.history import Point, compare_points, previous
-from outerloop_hpc.benchmark.results import benchmarks, points
 from outerloop_hpc.cli.cells import Measured
 from outerloop_hpc.cli.output import Column
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.spec import stamp
 from outerloop_hpc.errors import UsageError
+from outerloop_hpc.measure.history import Point, compare_points, previous
 from outerloop_hpc.measure.ledger import Row
+from outerloop_hpc.measure.results import benchmarks, points
 
 HISTORY_COLUMNS = (
     Column("at", "when the run ended"),
@@ -68,11 +68,11 @@ def history_rows(layout: Layout, target: str, benchmark: str) -> Iterator[Mappin
         UsageError: nothing of that name was measured.
         Fault: a history document cannot be read.
     """
-    known = benchmarks(layout, target)
+    known = benchmarks(layout.results, target)
     if not known or (benchmark and benchmark not in known):
         raise UsageError(f"nothing was measured of {target} {benchmark}".rstrip() + "; `outerloop-hpc tick` measures")
     for name in [benchmark] if benchmark else known:
-        found = points(layout, target, name)
+        found = points(layout.results, target, name)
         for number, point in enumerate(found):
             before = previous(
                 found[:number], point.commit, metric=point.metric, direction=point.direction, seeds=point.seeds()

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from outerloop_hpc import __version__
 from outerloop_hpc.benchmark.plan import BenchmarkKind
-from outerloop_hpc.benchmark.results import refresh_ledger
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.engine.carry import Hands
@@ -23,6 +22,7 @@ from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.tick import Engine, Limits
 from outerloop_hpc.errors import ConfigError
+from outerloop_hpc.measure.results import refresh_ledger
 from outerloop_hpc.process import run_command
 from outerloop_hpc.slurm.local import LocalCompute
 from outerloop_hpc.slurm.port import Compute
@@ -54,7 +54,7 @@ def build_engine(
     author = Author(host=socket.gethostname(), pid=os.getpid(), user=getpass.getuser(), version=__version__)
 
     def render(target: str) -> None:
-        refresh_ledger(layout, target)
+        refresh_ledger(layout.results, target)
 
     wake = WAKE if settings.slurm.wake else ""
     config = "" if project is None else str(project.absolute())

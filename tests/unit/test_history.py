@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from outerloop_hpc.benchmark.history import point_of
+from outerloop_hpc.benchmark.point import point_of
 from outerloop_hpc.benchmark.work import BenchmarkWork, dump
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.spec import ResourceAsk

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from outerloop_hpc.benchmark import job
-from outerloop_hpc.benchmark.work import BenchmarkWork, Containment, dump
+from outerloop_hpc.benchmark.work import BenchmarkWork, dump
 from outerloop_hpc.container.image import ImageRef
 from outerloop_hpc.container.runtime import NotWorkingHere
+from outerloop_hpc.engine import enclose, measuring
 from outerloop_hpc.engine.body import Context, Stop
+from outerloop_hpc.engine.enclose import Containment, enclosure
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.records import ManifestElement
 from outerloop_hpc.engine.spec import Image, ResourceAsk
@@ -32,7 +34,7 @@ def work(**more: Any) -> BenchmarkWork:
 
 def context(tmp_path: Path, asked: BenchmarkWork, *, image: str = "", environ: Mapping[str, str]) -> Context:
     spec = SPEC.model_copy(update={"work": dump(asked), "image": Image(path=image, sha256="0" * 64 if image else "")})
-    element = ManifestElement(step=step(), try_number=1)
+    element = ManifestElement(step=step(parameters={"seed": 1}), try_number=1)
     return Context(spec, element, Layout(tmp_path), tmp_path / "s", tmp_path / "log", Stop(), 600.0, environ)
 
 
@@ -55,7 +57,7 @@ def test_a_runtime_that_one_node_lacks_is_tried_elsewhere_and_not_final(
 ) -> None:
     image = tmp_path / "one.sif"
     image.write_bytes(b"x")
-    monkeypatch.setattr(job, "require", lambda path, _: ImageRef(path, "0" * 64))
+    monkeypatch.setattr(enclose, "require", lambda path, _: ImageRef(path, "0" * 64))
     monkeypatch.setenv("PATH", str(tmp_path))
     asked = work(containment=Containment(runtime="apptainer"))
     found = job.measure(context(tmp_path, asked, image=str(image), environ={}))
@@ -82,7 +84,7 @@ def test_a_runtime_that_does_not_start_on_one_node_blames_the_node(
     def no_fuse(*_: object, **__: object) -> None:
         raise NotWorkingHere("apptainer does not start on this node: /dev/fuse is missing")
 
-    monkeypatch.setattr(job, "choose", no_fuse)
+    monkeypatch.setattr(enclose, "choose", no_fuse)
     found = job.measure(context(tmp_path, work(), environ={}))
     assert (found.outcome, found.node_unfit) == ("infrastructure", True)
 
@@ -91,7 +93,7 @@ def test_a_node_whose_scratch_is_full_is_blamed(tmp_path: Path, monkeypatch: pyt
     def full(_: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(job, "make_scratch", full)
+    monkeypatch.setattr(enclose, "make_scratch", full)
     found = job.measure(context(tmp_path, work(), environ={}))
     assert (found.outcome, found.node_unfit) == ("infrastructure", True)
 
@@ -112,10 +114,9 @@ def test_what_a_benchmark_says_or_ends_with_excludes_no_node(
             folder.mkdir(parents=True)
             return "7ree"
 
-    monkeypatch.setattr(job, "Mirror", Exported)
+    monkeypatch.setattr(measuring, "Mirror", Exported)
     given = context(tmp_path, work(command=command), environ={"PATH": os.environ["PATH"]})
-    element = ManifestElement(step=step(parameters={"seed": 1}), try_number=1)
-    found = job.measure(replace(given, element=element))
+    found = job.measure(given)
     assert (found.outcome, found.node_unfit) == ("infrastructure", False)
 
 
@@ -123,5 +124,5 @@ def test_what_a_benchmark_says_or_ends_with_excludes_no_node(
 def test_a_measurement_is_told_which_gpus_are_its_own(tmp_path: Path, gpus: int, expected: dict[str, str]) -> None:
     asked = work(resources=ResourceAsk(minutes=10, gpus=gpus))
     given = context(tmp_path, asked, environ={"CUDA_VISIBLE_DEVICES": "3", "SECRET": "x"})
-    env = job._enclosure(given, asked).sandbox.env
+    env = enclosure(given, asked.containment, gpus=gpus).sandbox.env
     assert {name: value for name, value in env.items() if name != "LANG"} == expected

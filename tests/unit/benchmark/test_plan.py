@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 import pytest
 
-from outerloop_hpc.benchmark.history import Point, point_of
 from outerloop_hpc.benchmark.plan import BenchmarkKind
+from outerloop_hpc.benchmark.point import point_of
 from outerloop_hpc.benchmark.work import BenchmarkWork, Earlier, default_seeds, dump, work_of
 from outerloop_hpc.documents import decode
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.kind import Ask, Decision, End, Outcome, Submit, View, view_of
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState, Snapshot, StepWord
+from outerloop_hpc.measure.history import Point
 from tests.unit.benchmark.made import any_work
 from tests.unit.engine.made import RUN, SPEC, T0, after, fold, intended
 

@@ -3,62 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from outerloop_hpc import fsio
-from outerloop_hpc.benchmark.history import Point, ledger_rows
 from outerloop_hpc.documents import load
-from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.measure import ledger
+from outerloop_hpc.measure.history import Point, ledger_rows
 
 
-def benchmarks(layout: Layout, target: str) -> list[str]:
+def benchmarks(results: Path, target: str) -> list[str]:
     """Names of the benchmarks with a history."""
-    return [name for name in fsio.names(layout.results / target) if (layout.results / target / name).is_dir()]
+    return [name for name in fsio.names(results / target) if (results / target / name).is_dir()]
 
 
-def points(layout: Layout, target: str, benchmark: str) -> list[Point]:
+def points(results: Path, target: str, benchmark: str) -> list[Point]:
     """Every point of a benchmark's history, oldest first.
 
     Raises:
         Fault: a document cannot be read. It is never left out: the ledger would silently lose a number.
     """
-    folder = layout.results / target / benchmark
+    folder = results / target / benchmark
     found: list[Point] = [load(Point, folder / name) for name in fsio.names(folder) if name.endswith(".json")]
     return sorted(found, key=lambda point: (point.at, point.run))
 
 
-def best_points(layout: Layout, target: str, rows: Mapping[str, ledger.Row]) -> dict[str, Point]:
+def best_points(results: Path, target: str, rows: Mapping[str, ledger.Row]) -> dict[str, Point]:
     """Return the point that the best number of each ledger row comes from, by benchmark."""
-    found = {point.run: point for point in _every(layout, target)}
-    return {name: found[row.best_run] for name, row in rows.items()}
+    return {name: load(Point, results / target / name / f"{row.best_run}.json") for name, row in rows.items()}
 
 
-def refresh_ledger(layout: Layout, target: str) -> dict[str, ledger.Row]:
+def refresh_ledger(results: Path, target: str) -> dict[str, ledger.Row]:
     """Render ``results/<target>/leader.json`` and ``BENCHMARKS.md`` from the history; the last writer is never wrong.
 
     Raises:
         Fault: a history document cannot be read; the files stay as they are.
     """
     while True:
-        before = _documents(layout, target)
-        rows = _render(layout, target)
+        before = _documents(results, target)
+        rows = _render(results, target)
         # A point that came meanwhile may be in the files of another writer, which ours have just replaced.
-        if _documents(layout, target) == before:
+        if _documents(results, target) == before:
             return rows
 
 
-def _every(layout: Layout, target: str) -> list[Point]:
-    return [point for name in benchmarks(layout, target) for point in points(layout, target, name)]
+def _every(results: Path, target: str) -> list[Point]:
+    return [point for name in benchmarks(results, target) for point in points(results, target, name)]
 
 
-def _documents(layout: Layout, target: str) -> list[list[str]]:
-    return [fsio.names(layout.results / target / name) for name in benchmarks(layout, target)]
+def _documents(results: Path, target: str) -> list[list[str]]:
+    return [fsio.names(results / target / name) for name in benchmarks(results, target)]
 
 
-def _render(layout: Layout, target: str) -> dict[str, ledger.Row]:
-    every = _every(layout, target)
+def _render(results: Path, target: str) -> dict[str, ledger.Row]:
+    every = _every(results, target)
     rows = ledger_rows(every)
-    folder = layout.results / target
+    folder = results / target
     digits = {point.benchmark: point.display_digits for point in every}
     rendered = {"leader.json": ledger.encode(rows), "BENCHMARKS.md": ledger.render(rows, digits=digits).encode()}
     for name, data in rendered.items():

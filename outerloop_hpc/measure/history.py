@@ -9,13 +9,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime
 
-from outerloop_hpc.benchmark.work import work_of
 from outerloop_hpc.documents import Document, Value
-from outerloop_hpc.engine.spec import RunSpec
-from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import UsageError
 from outerloop_hpc.measure import ledger
-from outerloop_hpc.measure.statistics import Comparison, Direction, compare, summarize
+from outerloop_hpc.measure.statistics import Comparison, Direction, compare
 
 _COMMIT = re.compile(r"^[0-9a-f]{4,64}$")
 
@@ -31,7 +28,13 @@ class Sample(Value):
 
 
 class Point(Document):
-    """``results/<target>/<benchmark>/<run>.json``: what one run measured."""
+    """``results/<target>/<benchmark>/<run>.json``: what one run measured.
+
+    Attributes:
+        head: whether the commit was the branch's head then.
+        picked: whether a person picked the seeds.
+        rebased: whether the ruler changed with this point: numbers before it cannot be compared with those after it.
+    """
 
     name: ClassVar[str] = "history-point"
 
@@ -55,6 +58,7 @@ class Point(Document):
     runtime: str = ""
     head: bool = True
     picked: bool = False
+    rebased: bool = False
 
     def values(self) -> dict[int, float]:
         """The numbers by seed."""
@@ -76,59 +80,6 @@ def measured(record_outcome: str, payload: Mapping[str, Any]) -> float | None:
     if record_outcome != "completed" or isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if math.isfinite(value) else None
-
-
-def point_of(spec: RunSpec, state: RunState) -> Point | None:
-    """Return what an ended run adds to the history; ``None`` when its verdict holds no number. Deterministic.
-
-    Only numbers of the verdict: after a person ended a run, jobs that still ran may leave records, and a document
-    that is published may not change.
-    """
-    if state.ended is None:
-        return None
-    work = work_of(spec)
-    judged = state.ended.result.get("values", {})
-    payloads = {
-        step.spec.parameters["seed"]: step.payload
-        for step in state.steps.values()
-        if str(step.spec.parameters["seed"]) in judged
-    }
-    samples = tuple(
-        Sample(
-            seed=seed,
-            value=payload["value"],
-            node=payload.get("node", ""),
-            cpu_model=payload.get("cpu_model", ""),
-            seconds=payload.get("seconds", 0.0),
-        )
-        for seed, payload in sorted(payloads.items())
-    )
-    if not samples:
-        return None
-    summary = summarize([sample.value for sample in samples])
-    runtimes = sorted({payload.get("runtime", "") for payload in payloads.values()})
-    return Point(
-        run=spec.run,
-        target=spec.target,
-        benchmark=work.benchmark,
-        metric=work.metric,
-        direction=work.direction,
-        commit=spec.commit,
-        tree=work.tree,
-        at=state.ended.at,
-        samples=samples,
-        median=summary.median,
-        minimum=summary.minimum,
-        maximum=summary.maximum,
-        min_delta=work.min_delta,
-        min_delta_rel=work.min_delta_rel,
-        display_digits=work.display_digits,
-        image=spec.image.path,
-        image_sha256=spec.image.sha256,
-        runtime=",".join(runtimes),
-        head=work.head,
-        picked=work.picked,
-    )
 
 
 def pick_pair(found: Sequence[Point], old: str, new: str) -> tuple[Point, Point]:
@@ -189,11 +140,14 @@ def previous(
 ) -> Point | None:
     """Return what a commit is compared with: the newest other head of the branch that measured the same metric.
 
-    A commit that somebody measured on request, and was no head then, is no step of the branch's history.
+    A commit that somebody measured on request, and was no head then, is no step of the branch's history; nor is what
+    was measured before the ruler changed.
     Of its points that one which shares most of ``seeds``, the newest of those: somebody who tried other seeds in
     between must not take the pairs away.
     """
-    alike_ones = [one for one in found if one.commit != commit and (one.metric, one.direction) == (metric, direction)]
+    since = max((number for number, one in enumerate(found) if one.rebased), default=-1) + 1
+    measured_so = [one for one in found[since:] if (one.metric, one.direction) == (metric, direction)]
+    alike_ones = [one for one in measured_so if one.commit != commit]
     others = [one for one in alike_ones if one.head]
     same = [one for one in others if one.commit == others[-1].commit]
     return max(reversed(same), key=lambda one: len(one.seeds() & set(seeds)), default=None)
@@ -216,6 +170,7 @@ def ledger_rows(found: Iterable[Point]) -> dict[str, ledger.Row]:
             value=point.median,
             run=point.run,
             at=point.at.isoformat(),
+            event=ledger.Event.REBASED if point.rebased else ledger.Event.MEASURED,
         )
         for point in every
         if alike(point, newest[point.benchmark])

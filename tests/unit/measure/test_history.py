@@ -10,7 +10,12 @@ from typing import Any, Literal
 import pytest
 
 from outerloop_hpc import effects, fsio
-from outerloop_hpc.benchmark.history import (
+from outerloop_hpc.cli.cells import readable
+from outerloop_hpc.cli.points import history_rows
+from outerloop_hpc.cli.points import ledger_rows as shown_ledger
+from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.errors import Fault, UsageError
+from outerloop_hpc.measure.history import (
     Point,
     Sample,
     compare_points,
@@ -19,12 +24,7 @@ from outerloop_hpc.benchmark.history import (
     pick_pair,
     previous,
 )
-from outerloop_hpc.benchmark.results import benchmarks, best_points, points, refresh_ledger
-from outerloop_hpc.cli.cells import readable
-from outerloop_hpc.cli.points import history_rows
-from outerloop_hpc.cli.points import ledger_rows as shown_ledger
-from outerloop_hpc.engine.layout import Layout
-from outerloop_hpc.errors import Fault, UsageError
+from outerloop_hpc.measure.results import benchmarks, best_points, points, refresh_ledger
 from tests.unit.engine.made import after
 
 pytestmark = pytest.mark.unit
@@ -148,15 +148,15 @@ def test_the_ledger_is_rendered_from_the_files_and_stays_when_one_is_broken(tmp_
         path = tmp_path / path_of("iris", one.benchmark, one.run)
         fsio.make_folder(path.parent)
         fsio.publish(path, one.encoded())
-    assert refresh_ledger(layout, "iris")["accuracy"].best == 2.0
-    assert benchmarks(layout, "iris") == ["accuracy", "loss"]
-    assert [one.run for one in points(layout, "iris", "accuracy")] == ["run-1", "run-2"]
+    assert refresh_ledger(layout.results, "iris")["accuracy"].best == 2.0
+    assert benchmarks(layout.results, "iris") == ["accuracy", "loss"]
+    assert [one.run for one in points(layout.results, "iris", "accuracy")] == ["run-1", "run-2"]
     folder = tmp_path / "results" / "iris"
     rendered = {name: (folder / name).read_bytes() for name in ("leader.json", "BENCHMARKS.md")}
     assert json.loads(rendered["leader.json"])
     (folder / "accuracy" / "run-9.json").write_bytes(b"{")
     with pytest.raises(Fault, match=r"run-9\.json"):
-        refresh_ledger(layout, "iris")
+        refresh_ledger(layout.results, "iris")
     assert {name: (folder / name).read_bytes() for name in rendered} == rendered
 
 
@@ -168,15 +168,15 @@ def test_the_history_and_the_ledger_show_the_digits_that_the_contract_asks_for(t
         fsio.publish(path, one.encoded())
     shown = [readable("median", row["median"]) for row in history_rows(layout, "iris", "")]
     assert shown == ["10.001", "10.002"]
-    rows = refresh_ledger(layout, "iris")
-    (row,) = shown_ledger(rows, best_points(layout, "iris", rows))
+    rows = refresh_ledger(layout.results, "iris")
+    (row,) = shown_ledger(rows, best_points(layout.results, "iris", rows))
     assert (row["commit"], row["seeds"], row["minimum"], row["maximum"]) == (B, 1, 10.002, 10.002)
     assert {"nodes", "runtime", "image_sha256"} < set(row)
     assert (readable("baseline", row["baseline"]), readable("best", row["best"])) == ("10.001", "10.002")
 
 
 def test_nothing_measured_renders_nothing(tmp_path: Path) -> None:
-    assert refresh_ledger(Layout(tmp_path), "iris") == {}
+    assert refresh_ledger(Layout(tmp_path).results, "iris") == {}
     assert not (tmp_path / "results").exists()
 
 
@@ -193,14 +193,25 @@ def test_a_point_published_while_the_ledger_is_written_is_not_left_out_of_it(tmp
             # Another pass publishes and writes its ledger; ours, from the older history, comes last.
             effects.install(None)
             published(point(2, B, 9.0))
-            refresh_ledger(layout, "iris")
+            refresh_ledger(layout.results, "iris")
         return action()
 
     published(point(1, A, 1.0))
     effects.install(around)
     try:
-        refresh_ledger(layout, "iris")
+        refresh_ledger(layout.results, "iris")
     finally:
         effects.install(None)
     (row,) = json.loads((tmp_path / "results/iris/leader.json").read_bytes())["rows"]
     assert row["best"] == 9.0
+
+
+def test_numbers_before_a_new_ruler_are_no_number_s_predecessor() -> None:
+    story = [point(1, A), point(2, B, rebased=True, head=False), point(3, B)]
+    assert before(story[:2], "cccc3333") is None
+    assert before(story, "cccc3333") == story[2]
+
+
+def test_a_new_ruler_starts_the_ledger_s_row_anew() -> None:
+    row = ledger_rows([point(1, A, 9.0), point(2, B, 4.0, rebased=True), point(3, B, 5.0)])["accuracy"]
+    assert (row.baseline, row.best, row.best_run) == (4.0, 5.0, "run-3")
