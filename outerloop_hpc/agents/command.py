@@ -11,7 +11,7 @@ from typing import Protocol
 from outerloop_hpc.agents.outcome import Session, session_of
 from outerloop_hpc.agents.redact import spellings
 from outerloop_hpc.clock import Clock
-from outerloop_hpc.errors import TryLater
+from outerloop_hpc.errors import NodeUnfit, TryLater
 from outerloop_hpc.supervision.child import Feed, Limits, run_child
 
 _GRACE_S = 20.0
@@ -42,7 +42,7 @@ class Enclosure(Protocol):
         ...
 
 
-class NotStarted(TryLater):
+class NotStarted(TryLater, NodeUnfit):
     """The container did not start: no session was bought, and another node may do better."""
 
 

@@ -38,14 +38,17 @@ def run(
 
     Example: outerloop-hpc bench run iris --commit HEAD --seeds 1,2,3,4,5 --wait 600
     """
-    from outerloop_hpc.cli.follow import follow  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.lane import BenchmarkLane  # noqa: PLC0415 - heavy
+    from outerloop_hpc.benchmark.work import KIND  # noqa: PLC0415 - as above
+    from outerloop_hpc.cli.follow import follow  # noqa: PLC0415 - as above
     from outerloop_hpc.engine import runs  # noqa: PLC0415 - as above
 
     here = session(context)
-    with here.lane(dry_run=dry_run) as lane:
-        seen = lane.look(target, commit)
+    with here.targets(dry_run=dry_run) as targets:
+        lane = BenchmarkLane(targets)
+        seen = targets.look(target, commit)
         wanted = lane.wanted(seen, benchmark or ())
-        lane.check_week(seen, len(wanted))
+        targets.check_week(KIND, seen, len(wanted))
         cause = f"asked for at {seen.commit[:12]}"
         specs = [lane.spec(seen, one, cause=cause, seeds=_seeds(seeds)) for one in wanted]
     if dry_run:

@@ -72,7 +72,8 @@ def advance(context: typer.Context, run: Run, wait: Wait = 0.0, dry_run: DryRun 
 def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool, quiet: bool) -> None:
     from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - only when the command runs
     from outerloop_hpc.cli.polite import polite_lock  # noqa: PLC0415 - as above
-    from outerloop_hpc.engine.tick import Pass  # noqa: PLC0415 - heavy
+    from outerloop_hpc.cli.wiring import build_lanes  # noqa: PLC0415 - heavy
+    from outerloop_hpc.engine.tick import Pass  # noqa: PLC0415 - as above
 
     columns = (
         Column("run", "run id, or lane and target"),
@@ -84,7 +85,7 @@ def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool,
     )
     out.offer(columns)
     with polite_lock(here.layout, wanted=not dry_run), ExitStack() as opened:
-        lanes = (opened.enter_context(here.lane(dry_run=dry_run)),) if launch else ()
+        lanes = build_lanes(opened.enter_context(here.targets(dry_run=dry_run))) if launch else ()
         result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=lanes).run()
     rows = [
         {

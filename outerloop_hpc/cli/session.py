@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from outerloop_hpc.benchmark.lane import BenchmarkLane
     from outerloop_hpc.config.settings import Settings
     from outerloop_hpc.config.sources import Loaded
     from outerloop_hpc.engine.layout import Layout
+    from outerloop_hpc.engine.targets import Targets
     from outerloop_hpc.engine.tick import Engine
 
 
@@ -68,18 +68,18 @@ class Session:
         return build_engine(self.settings, self.layout, self.environ, project=self.loaded.project)
 
     @contextmanager
-    def lane(self, *, dry_run: bool = False) -> Iterator[BenchmarkLane]:
-        """Open the benchmark lane; a dry run looks at targets through mirrors of its own, gone afterwards."""
-        from outerloop_hpc.benchmark.lane import BenchmarkLane  # noqa: PLC0415 - heavy
-        from outerloop_hpc.cli.wiring import cache_folder  # noqa: PLC0415 - goes with it
-        from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - as above
+    def targets(self, *, dry_run: bool = False) -> Iterator[Targets]:
+        """Open the targets; a dry run looks at them through mirrors of its own, gone afterwards."""
+        from outerloop_hpc.cli.wiring import cache_folder  # noqa: PLC0415 - heavy
+        from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - goes with it
+        from outerloop_hpc.engine.targets import Targets  # noqa: PLC0415 - as above
 
         cache = cache_folder(self.environ)
         if not dry_run:
-            yield BenchmarkLane(self.settings, self.layout, SystemClock(), mirrors=self.layout.mirrors, cache=cache)
+            yield Targets(self.settings, self.layout, SystemClock(), mirrors=self.layout.mirrors, cache=cache)
             return
         with tempfile.TemporaryDirectory(prefix="outerloop-dry-run-") as folder:
-            yield BenchmarkLane(self.settings, self.layout, SystemClock(), mirrors=Path(folder), cache=cache)
+            yield Targets(self.settings, self.layout, SystemClock(), mirrors=Path(folder), cache=cache)
 
 
 def session(context: typer.Context) -> Session:

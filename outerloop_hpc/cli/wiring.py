@@ -8,18 +8,21 @@ import pwd
 import shutil
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from outerloop_hpc import __version__
+from outerloop_hpc.benchmark.lane import BenchmarkLane
 from outerloop_hpc.benchmark.plan import BenchmarkKind
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.engine.carry import Hands
 from outerloop_hpc.engine.events import Author
 from outerloop_hpc.engine.kind import Kind
+from outerloop_hpc.engine.lane import Lane
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.rules import Policy
+from outerloop_hpc.engine.targets import Targets
 from outerloop_hpc.engine.tick import Engine, Limits
 from outerloop_hpc.errors import ConfigError
 from outerloop_hpc.measure.results import refresh_ledger
@@ -72,6 +75,11 @@ def build_engine(
         largest=largest,
         cluster=settings.slurm.cluster if default == "slurm" else "",
     )
+
+
+def build_lanes(targets: Targets) -> Sequence[Lane]:
+    """Build the lanes that a tick serves."""
+    return (BenchmarkLane(targets),)
 
 
 def compute_kind(settings: Settings, environ: Mapping[str, str]) -> str:

@@ -183,6 +183,61 @@ class Bench(Section):
     parallel: Count = 0
 
 
+class Forge(Section):
+    """Where orders and proposed changes are.
+
+    Attributes:
+        kind: ``local`` keeps them as files under the state folder.
+        identity: the name under which the tool writes there; nobody else may write under it.
+    """
+
+    kind: Literal["local"] = "local"
+    identity: Annotated[Text, Field(pattern=r"^[A-Za-z0-9_.\[\]-]{1,64}$")] = "outerloop"
+
+
+class Agent(Section):
+    """The program that plays a role. It runs contained, and sees its workspace, its brief and its own key.
+
+    Attributes:
+        command: program and arguments as they are named inside; ``{files}`` stands for the folder ``files`` there.
+        files: folder of the host that it sees read-only; empty for none.
+        key_file: file of mode 0600 with its key; empty for none. Two roles never share one.
+        key_env: variable in which it finds the key.
+        network: whether it may use the network.
+    """
+
+    command: tuple[Annotated[Text, AfterValidator(_line)], ...] = ()
+    files: Annotated[PathText, AfterValidator(_line)] = ""
+    key_file: Annotated[PathText, AfterValidator(_line)] = ""
+    key_env: Annotated[Text, Field(pattern=r"^([A-Z][A-Z0-9_]{0,63})?$")] = ""
+    network: Flag = True
+
+
+class Steward(Agent):
+    """The steward lane; off without a ``command``.
+
+    Attributes:
+        label: orders with this label are the steward's.
+        authors: whose orders are taken; empty for all that the forge vouches for.
+        seeds: fresh seeds with which a candidate is measured.
+        live: runs for a target at the same time; their changes touch the same ledger.
+        turns: turns of a session. minutes: of a session. A contract may lower both.
+        attempts: that may fail. outages: that are given back. Then a person is needed.
+        outage_minutes: pause of the role after a refusal. throttle_minutes: after being throttled.
+    """
+
+    label: Annotated[Text, AfterValidator(_line), Field(min_length=1)] = "outerloop:steward"
+    authors: tuple[Annotated[Text, AfterValidator(_line)], ...] = ()
+    seeds: Positive = 5
+    live: Positive = 1
+    turns: Positive = 120
+    minutes: Positive = 90
+    attempts: Positive = 3
+    outages: Positive = 5
+    outage_minutes: Positive = 45
+    throttle_minutes: Positive = 5
+
+
 class Target(Section):
     """A repository under improvement.
 
@@ -191,12 +246,16 @@ class Target(Section):
         branch: the branch that is measured.
         image: container image for its work; empty for what its contract says.
         benchmarks: which of its benchmarks; empty for all.
+        validation: command that a steward's candidate must pass, run in its root; empty for none.
+        validation_minutes: how long it may take.
     """
 
     repository: Annotated[PathText, AfterValidator(_line), Field(min_length=1)]
     branch: Annotated[Text, Field(pattern=r"^[^\s-][^\s]*$")] = "main"
     image: Annotated[PathText, AfterValidator(_line)] = ""
     benchmarks: tuple[Annotated[Text, Field(pattern=r"^[^\s-][^\x00-\x1f]*$")], ...] = ()
+    validation: Annotated[Text, AfterValidator(_line)] = ""
+    validation_minutes: Positive = 30
 
 
 class Settings(Section):
@@ -209,4 +268,6 @@ class Settings(Section):
     limits: Limits = Limits()
     container: Container = Container()
     bench: Bench = Bench()
+    forge: Forge = Forge()
+    steward: Steward = Steward()
     targets: Mapping[Annotated[str, Field(pattern=TARGET_NAME)], Target] = Field(default_factory=dict)

@@ -13,7 +13,7 @@ from outerloop_hpc.engine import records
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.records import RecordOutcome
 from outerloop_hpc.engine.spec import RunSpec
-from outerloop_hpc.errors import OuterloopError
+from outerloop_hpc.errors import ConfigError, NodeUnfit, OuterloopError
 
 _BODY_PREFIX = "outerloop_hpc."
 
@@ -64,6 +64,8 @@ class Context:
     environ: Mapping[str, str]
 
 
+#: Carries out one step. What it raises ends in a record too: NodeUnfit blames the node and is tried elsewhere, a
+#: ConfigError is a refusal that no repetition would change, anything else is infrastructure.
 Body = Callable[[Context], Result]
 
 
@@ -74,3 +76,13 @@ def resolve(reference: str) -> Body:
         raise OuterloopError(f"{reference!r} is not a body of this package; the manifest is not one of ours")
     body: Body = getattr(importlib.import_module(module), name)
     return body
+
+
+def carried_out(body: Body, context: Context) -> Result:
+    """Return what a body returns, or what it means that it raised one of our errors."""
+    try:
+        return body(context)
+    except NodeUnfit as error:
+        return Result("infrastructure", str(error), node_unfit=True)
+    except ConfigError as error:
+        return Result("refused", str(error))

@@ -26,10 +26,10 @@ from outerloop_hpc import fsio
 from outerloop_hpc.clock import Clock, SystemClock
 from outerloop_hpc.documents import decode, load
 from outerloop_hpc.engine import records
-from outerloop_hpc.engine.body import Context, Result, Stop, resolve
+from outerloop_hpc.engine.body import Context, Result, Stop, carried_out, resolve
 from outerloop_hpc.engine.layout import Layout, element_file
 from outerloop_hpc.engine.spec import RunSpec, file_digest
-from outerloop_hpc.errors import NodeUnfit, OuterloopError
+from outerloop_hpc.errors import OuterloopError
 
 _log = logging.getLogger(__name__)
 
@@ -118,9 +118,9 @@ class Execution:
             context = Context(
                 spec, element, layout, scratch, self._file(records.LOG), self.stop, deadline_s, self.environ
             )
-            return body(context)
+            return carried_out(body, context)
         except OuterloopError as error:
-            return Result("infrastructure", str(error), node_unfit=isinstance(error, NodeUnfit))
+            return Result("infrastructure", str(error))
         except Exception as error:  # noqa: BLE001 - whatever a body raises must end in a record
             _log.exception("the body of %s failed", element.step.key)
             tail = "".join(traceback.format_exception_only(error)).strip()

@@ -11,12 +11,16 @@ from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.engine.enclose import Containment, enclosure
 from outerloop_hpc.engine.ruler import Ruler
-from outerloop_hpc.errors import ConfigError, NodeUnfit, UsageError
+from outerloop_hpc.errors import ConfigError, NodeUnfit, TryLater, UsageError
 from outerloop_hpc.measure.measurement import Measurement, Outcome
 from outerloop_hpc.measure.run import Request
 from outerloop_hpc.measure.run import measure as measure_once
 from outerloop_hpc.supervision.child import Limits
 from outerloop_hpc.target.mirror import Mirror
+
+
+class NotSeenHere(TryLater, NodeUnfit):
+    """A commit that the pass saw is not there for this node: it looks at an old listing, or at no mount at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +35,15 @@ class Subject:
 
 
 def measure(context: Context, ruler: Ruler, subject: Subject, containment: Containment) -> Result:
-    """Measure once."""
-    try:
-        where = enclosure(context, containment, gpus=subject.gpus)
-    except NodeUnfit as error:
-        return Result("infrastructure", str(error), node_unfit=True)
-    except ConfigError as error:
-        return Result("refused", str(error))
+    """Measure once.
+
+    Raises:
+        NodeUnfit: this node lacks what is needed.
+        ConfigError: what was asked for cannot be.
+    """
+    where = enclosure(context, containment, gpus=subject.gpus)
     checkout = context.scratch / "checkout"
-    if refusal := check_out(context, subject.commit, subject.tree, checkout):
-        return refusal
+    check_out(context, subject.commit, subject.tree, checkout)
     request = Request(
         command=ruler.command,
         metric=ruler.metric,
@@ -55,20 +58,22 @@ def measure(context: Context, ruler: Ruler, subject: Subject, containment: Conta
     return _result(ruler, subject, found)
 
 
-def check_out(context: Context, commit: str, tree: str, folder: Path) -> Result | None:
-    """Write a committed tree into a fresh folder; returns why the job must end when that cannot be."""
+def check_out(context: Context, commit: str, tree: str, folder: Path) -> None:
+    """Write a committed tree into a fresh folder.
+
+    Raises:
+        NotSeenHere: the mirror has no such commit, as this node sees it.
+        ConfigError: the commit has another tree, or one that cannot be written safely.
+    """
     mirror = Mirror(context.layout.mirrors / f"{context.spec.target}.git")
     try:
         found = mirror.export(commit, folder)
     except UsageError as error:
         if not mirror.has(commit):
-            # The pass that wanted this step saw it there: this node looks at an old listing, or at no mount at all.
-            why = f"the commit is not in the mirror as this node sees it: {error}"
-            return Result("infrastructure", why, node_unfit=True)
-        return Result("refused", str(error))
+            raise NotSeenHere(f"the commit is not in the mirror as this node sees it: {error}") from error
+        raise ConfigError(str(error)) from error
     if found != tree:
-        return Result("refused", f"commit {commit} has tree {found}, the run was made for {tree}")
-    return None
+        raise ConfigError(f"commit {commit} has tree {found}, the run was made for {tree}")
 
 
 def _result(ruler: Ruler, subject: Subject, found: Measurement) -> Result:

@@ -8,26 +8,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import AwareDatetime
-
 from outerloop_hpc import fsio
 from outerloop_hpc.documents import Document, load
+from outerloop_hpc.engine.claims import OrderClaim, claim_path
 from outerloop_hpc.engine.layout import Layout, RunFolder, parse_run_id
-from outerloop_hpc.engine.spec import RunSpec, digest_of
+from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.errors import Fault, UsageError
 
 _MAKING_MOST = timedelta(hours=1)
-
-
-class OrderClaim(Document):
-    """``claims/<target>/<key>.json``: one order, held by one run. The first to publish it has the order."""
-
-    name: ClassVar[str] = "order-claim"
-
-    id: str
-    order: str
-    at: AwareDatetime
-    spec: RunSpec
 
 
 class Making(Document):
@@ -47,7 +35,7 @@ def _making_path(layout: Layout, run_id: str) -> Path:
 
 
 def _claim_path(layout: Layout, target: str, order: str) -> Path:
-    return layout.claims / target / f"{digest_of(target, order)[:32]}.json"
+    return layout.root / claim_path(target, order)
 
 
 def claimed(layout: Layout, target: str, order: str) -> OrderClaim | None:

@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, Field
 from outerloop_hpc.documents import Document, Value
 
 Scalar = str | int | bool
+KindName = Literal["steward", "benchmark", "evolve", "feature"]
 
 
 def digest_of(*parts: Any) -> str:
@@ -79,7 +80,7 @@ class RunSpec(Document):
     name: ClassVar[str] = "run-spec"
 
     run: str
-    kind: Literal["steward", "benchmark", "evolve", "feature"]
+    kind: KindName
     target: str
     commit: str
     cause: str

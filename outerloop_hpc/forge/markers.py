@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from itertools import takewhile
 from typing import Literal, get_args
 
+from pydantic import AwareDatetime
+
+from outerloop_hpc.documents import Value
 from outerloop_hpc.errors import ConfigError
 from outerloop_hpc.forge.port import Comment
 
@@ -26,8 +28,7 @@ _LINE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(Value):
     """One event of a claim: taken when ``reason`` is None, else ended for that reason."""
 
     claim: str
@@ -48,33 +49,34 @@ def read(body: str) -> Marker | None:
         return None
     ended = match["event"].partition(":")[2]
     reason = next((word for word in _REASONS if word == ended), None)
-    return Marker(match["claim"], match["run"], int(match["attempt"]), reason)
+    return Marker(claim=match["claim"], run=match["run"], attempt=int(match["attempt"]), reason=reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Value):
     """What an order's thread says about it.
 
     Attributes:
         held: the claim that holds it, if one does.
         attempts: how many claims there were; the next one is one more.
         failed: claims that ended as ``failed``. outages: that ended as ``outage``.
+        refusals: how many claims in a row, the newest one last, ended as ``refused``.
         last: how the newest claim ended; None while it is held, or when there was none.
         since: when the newest claim ended.
-        spoken: whether anybody but the tool has said something after that.
+        spoken: whether somebody whose word counts has said something after that.
     """
 
     held: Marker | None = None
     attempts: int = 0
     failed: int = 0
     outages: int = 0
+    refusals: int = 0
     last: EndReason | None = None
-    since: datetime | None = None
+    since: AwareDatetime | None = None
     spoken: bool = False
 
 
-def standing(comments: Sequence[Comment], identity: str) -> Standing:
-    """Read a thread, oldest comment first.
+def standing(comments: Sequence[Comment], identity: str, authors: Sequence[str] = ()) -> Standing:
+    """Read a thread, oldest comment first. ``authors`` are those whose word counts; empty for all that are trusted.
 
     Raises:
         ConfigError: the identity is empty. No claim would be seen then, and every tick would buy the order again.
@@ -84,11 +86,11 @@ def standing(comments: Sequence[Comment], identity: str) -> Standing:
     claims: dict[str, Marker] = {}
     held: Marker | None = None
     ended: dict[str, EndReason] = {}
-    since: datetime | None = None
+    since: AwareDatetime | None = None
     spoken = False
     for comment in comments:
         if comment.author != identity:
-            spoken = True
+            spoken |= comment.author in authors if authors else comment.trusted
             continue
         marker = read(comment.body)
         if marker is None:
@@ -100,6 +102,13 @@ def standing(comments: Sequence[Comment], identity: str) -> Standing:
             ended[marker.claim] = marker.reason
             held, since, spoken = None, comment.at, False
     reasons = list(ended.values())
-    last = None if held is not None or not reasons else reasons[-1]
-    attempts = max((marker.attempt for marker in claims.values()), default=0)
-    return Standing(held, attempts, reasons.count("failed"), reasons.count("outage"), last, since, spoken)
+    return Standing(
+        held=held,
+        attempts=max((marker.attempt for marker in claims.values()), default=0),
+        failed=reasons.count("failed"),
+        outages=reasons.count("outage"),
+        refusals=len(list(takewhile(lambda reason: reason == "refused", reversed(reasons)))),
+        last=None if held is not None or not reasons else reasons[-1],
+        since=since,
+        spoken=spoken,
+    )

@@ -47,12 +47,16 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """Something said on an order. Foreign text, unless ``author`` is the forge's own identity."""
+    """Something said on an order. Foreign text, unless ``author`` is the tool's own identity.
+
+    ``trusted``: the forge vouches for its author, as for an order's.
+    """
 
     comment_id: str
     author: str
     at: datetime
     body: str
+    trusted: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from outerloop_hpc.errors import TryLater
 from outerloop_hpc.target.git import GitRefused
 from outerloop_hpc.target.repository import Repository
+from outerloop_hpc.target.tree import FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ def commit_on(
     try:
         with tempfile.TemporaryDirectory(prefix="outerloop-index-") as folder:
             index = Path(folder) / "index"
-            tree = repository.tree_with(parent, files, index=index)
+            wanted = ((path, FILE, content) for path, content in files.items())
+            tree = repository.tree_with(parent, wanted, index=index)
     except OSError as error:
         raise TryLater(f"a temporary folder cannot be made: {error}; free space there and run again") from error
     same = tree == repository.tree(parent)

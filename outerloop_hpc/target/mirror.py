@@ -98,6 +98,12 @@ class Mirror:
         """Write a commit's tree into a fresh folder and return the tree's id; see ``export.export``."""
         return export(self._repository(), commit, folder)
 
+    def take(self, source: Path, ref: str, name: str) -> None:
+        """Bring a reference of a local repository here under another name; there already with this commit is fine."""
+        if not name.startswith("refs/outerloop/"):
+            raise UsageError(f"{name!a} is not a name for candidates; those travel as refs/outerloop/…")
+        self._retry(self._repository(), str(source), f"+{ref}:{name}")
+
     def _repository(self) -> Repository:
         if not self.exists():
             raise UsageError(f"{self.path}: there is no mirror yet; sync the target first")
@@ -125,7 +131,9 @@ class Mirror:
             shutil.rmtree(staging, ignore_errors=True)
 
     def _fetch(self, repository: Repository, address: str, branch: str) -> None:
-        refspec = f"+refs/heads/{branch}:refs/heads/{branch}"
+        self._retry(repository, address, f"+refs/heads/{branch}:refs/heads/{branch}")
+
+    def _retry(self, repository: Repository, address: str, refspec: str) -> None:
         for number in range(1, _TRIES + 1):
             try:
                 repository.fetch(address, refspec)

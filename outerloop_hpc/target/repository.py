@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,16 +135,42 @@ class Repository:
                 env={"GIT_CONFIG_GLOBAL": str(config)},
             )
 
-    def tree_with(self, commit: str, files: Mapping[str, bytes], *, index: Path) -> str:
-        """Write the tree of a commit with ``files`` put into it, and return its id; ``index`` is a file to work in."""
+    def tree_with(self, commit: str, files: Iterable[tuple[str, int, bytes]], *, index: Path) -> str:
+        """Write the tree of a commit with other files in it, and return its id.
+
+        Git leaves out paths that it does not like, and lets a folder take the place of a file: look at what it made.
+
+        Args:
+            commit: full id.
+            files: path, mode and content of each; the mode 0 removes the path.
+            index: a file to work in.
+        """
         env = {"GIT_INDEX_FILE": str(index)}
         self._bytes("read-tree", _known(commit), env=env)
         lines = []
-        for path, content in files.items():
-            blob = self._bytes("hash-object", "-w", "--no-filters", "--stdin", stdin=content).decode().strip()
-            lines.append(f"100644 {blob}\t{path}\0")
-        self._bytes("update-index", "-z", "--index-info", stdin="".join(lines).encode(), env=env)
+        for path, mode, content in files:
+            blob = "0" * len(commit)
+            if mode:
+                blob = self._bytes("hash-object", "-w", "--no-filters", "--stdin", stdin=content).decode().strip()
+            lines.append(f"{mode:06o} {blob}\t".encode() + os.fsencode(path) + b"\0")
+        self._bytes("update-index", "-z", "--index-info", stdin=b"".join(lines), env=env)
         return self._bytes("write-tree", env=env).decode().strip()
+
+    def untracked(self, folder: Path, commit: str, *, index: Path) -> list[str]:
+        """Return the paths in a folder that a commit has not and that no ignore file there leaves out.
+
+        A folder that is a repository of its own is one path with a slash behind it.
+        """
+        env = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)}
+        self._bytes("read-tree", _known(commit), env=env)
+        said = self._bytes("ls-files", "-z", "--others", "--exclude-standard", "--full-name", env=env, cwd=folder)
+        return [os.fsdecode(path) for path in said.split(b"\0") if path]
+
+    def borrow(self, other: Path) -> None:
+        """Use the objects of another local repository as if they were here."""
+        alternates = self.git_dir / "objects" / "info" / "alternates"
+        alternates.parent.mkdir(parents=True, exist_ok=True)
+        alternates.write_bytes(os.fsencode(other / "objects") + b"\n")
 
     def commit_tree(self, tree: str, *parents: str, message: str, variables: Mapping[str, str]) -> str:
         """Write a commit and return its id; ``variables`` name author, committer and dates."""
@@ -216,10 +243,15 @@ class Repository:
         return self._bytes(*arguments, stdin=stdin).decode("utf-8", errors="replace")
 
     def _bytes(
-        self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, fine: Sequence[int] = (0,)
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        fine: Sequence[int] = (0,),
+        cwd: Path | None = None,
     ) -> bytes:
         settings = {**self._settings(), **(env or {})}
-        return answer(self.folder, arguments, settings, self._timeout_s, stdin, fine=fine)
+        return answer(cwd or self.folder, arguments, settings, self._timeout_s, stdin, fine=fine)
 
     def _settings(self) -> dict[str, str]:
         return {**environment(self.folder, self.git_dir), "GIT_DIR": str(self.git_dir)}

@@ -17,6 +17,7 @@ from typing import Any
 
 from outerloop_hpc import effects
 from outerloop_hpc.cli.session import Session
+from outerloop_hpc.cli.wiring import build_lanes
 from outerloop_hpc.engine.tick import Pass
 
 _BARRIERS = {"claim": r"/claims/", "commit": r"/journal/00000001\.json$"}
@@ -50,6 +51,6 @@ def _meet(folder: Path, count: int) -> None:
 if __name__ == "__main__":
     install(int(sys.argv[1]), Path(sys.argv[2]))
     here = Session()
-    with here.lane() as lane:
-        result = Pass(here.engine, launch=True, lanes=(lane,)).run()
+    with here.targets() as targets:
+        result = Pass(here.engine, launch=True, lanes=build_lanes(targets)).run()
     print(json.dumps({"submitted": result.submitted, "faults": result.faults, "problems": result.problems}))

@@ -16,7 +16,7 @@ from outerloop_hpc.benchmark.work import BenchmarkWork, dump
 from outerloop_hpc.container.image import ImageRef
 from outerloop_hpc.container.runtime import NotWorkingHere
 from outerloop_hpc.engine import enclose, measuring
-from outerloop_hpc.engine.body import Context, Stop
+from outerloop_hpc.engine.body import Context, Stop, carried_out
 from outerloop_hpc.engine.enclose import Containment, enclosure
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.records import ManifestElement
@@ -39,7 +39,7 @@ def context(tmp_path: Path, asked: BenchmarkWork, *, image: str = "", environ: M
 
 
 def test_an_image_that_one_node_lacks_is_tried_elsewhere_and_not_final(tmp_path: Path) -> None:
-    found = job.measure(context(tmp_path, work(), image=str(tmp_path / "absent.sif"), environ={}))
+    found = carried_out(job.measure, context(tmp_path, work(), image=str(tmp_path / "absent.sif"), environ={}))
     assert found.outcome == "infrastructure"
     assert "no such image" in found.reason
     assert found.node_unfit
@@ -47,7 +47,7 @@ def test_an_image_that_one_node_lacks_is_tried_elsewhere_and_not_final(tmp_path:
 
 def test_another_image_than_the_submitted_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.sif").write_bytes(b"x")
-    found = job.measure(context(tmp_path, work(), image=str(tmp_path / "other.sif"), environ={}))
+    found = carried_out(job.measure, context(tmp_path, work(), image=str(tmp_path / "other.sif"), environ={}))
     assert found.outcome == "refused"
     assert not found.node_unfit
 
@@ -60,7 +60,7 @@ def test_a_runtime_that_one_node_lacks_is_tried_elsewhere_and_not_final(
     monkeypatch.setattr(enclose, "require", lambda path, _: ImageRef(path, "0" * 64))
     monkeypatch.setenv("PATH", str(tmp_path))
     asked = work(containment=Containment(runtime="apptainer"))
-    found = job.measure(context(tmp_path, asked, image=str(image), environ={}))
+    found = carried_out(job.measure, context(tmp_path, asked, image=str(image), environ={}))
     assert found.outcome == "infrastructure"
     assert "apptainer is not on PATH" in found.reason
     assert found.node_unfit
@@ -72,7 +72,7 @@ def test_a_commit_that_one_node_does_not_see_is_tried_elsewhere_and_not_final(tm
         (tmp_path / "mirrors").mkdir()
         create_bare(tmp_path / "mirrors" / "iris.git", "main")
     given = context(tmp_path, work(), environ={})
-    found = job.measure(replace(given, spec=given.spec.model_copy(update={"commit": "c0ffee00" * 5})))
+    found = carried_out(job.measure, replace(given, spec=given.spec.model_copy(update={"commit": "c0ffee00" * 5})))
     assert found.outcome == "infrastructure"
     assert "not in the mirror as this node sees it" in found.reason
     assert found.node_unfit
@@ -85,7 +85,7 @@ def test_a_runtime_that_does_not_start_on_one_node_blames_the_node(
         raise NotWorkingHere("apptainer does not start on this node: /dev/fuse is missing")
 
     monkeypatch.setattr(enclose, "choose", no_fuse)
-    found = job.measure(context(tmp_path, work(), environ={}))
+    found = carried_out(job.measure, context(tmp_path, work(), environ={}))
     assert (found.outcome, found.node_unfit) == ("infrastructure", True)
 
 
@@ -94,7 +94,7 @@ def test_a_node_whose_scratch_is_full_is_blamed(tmp_path: Path, monkeypatch: pyt
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(enclose, "make_scratch", full)
-    found = job.measure(context(tmp_path, work(), environ={}))
+    found = carried_out(job.measure, context(tmp_path, work(), environ={}))
     assert (found.outcome, found.node_unfit) == ("infrastructure", True)
 
 
@@ -116,7 +116,7 @@ def test_what_a_benchmark_says_or_ends_with_excludes_no_node(
 
     monkeypatch.setattr(measuring, "Mirror", Exported)
     given = context(tmp_path, work(command=command), environ={"PATH": os.environ["PATH"]})
-    found = job.measure(given)
+    found = carried_out(job.measure, given)
     assert (found.outcome, found.node_unfit) == ("infrastructure", False)
 
 

@@ -20,7 +20,8 @@ from outerloop_hpc.engine.body import Context, Result, Stop, resolve
 from outerloop_hpc.engine.job import Execution
 from outerloop_hpc.engine.layout import Layout, element_file
 from outerloop_hpc.engine.spec import Image, RunSpec
-from outerloop_hpc.errors import ConfigError, NodeUnfit, OuterloopError
+from outerloop_hpc.errors import ConfigError, NodeUnfit, OuterloopError, TryLater
+from outerloop_hpc.target.git import NoGit
 from tests.unit.engine.made import RUN, SPEC, T0, claim, record, step
 
 pytestmark = pytest.mark.unit
@@ -167,22 +168,24 @@ def test_a_body_that_ends_well_leaves_one_record_and_no_scratch(folder: Path, mo
 
 
 @pytest.mark.parametrize(
-    ("error", "words", "unfit"),
+    ("error", "outcome", "words", "unfit"),
     [
-        (ConfigError("no image"), "no image", False),
-        (NodeUnfit("no /dev/fuse"), "no /dev/fuse", True),
-        (ValueError("oops"), "ValueError: oops", False),
-        (MemoryError(), "MemoryError", False),
+        (ConfigError("no such key"), "refused", "no such key", False),
+        (TryLater("no answer"), "infrastructure", "no answer", False),
+        (NodeUnfit("no /dev/fuse"), "infrastructure", "no /dev/fuse", True),
+        (NoGit("no git"), "infrastructure", "no git", True),
+        (ValueError("oops"), "infrastructure", "ValueError: oops", False),
+        (MemoryError(), "infrastructure", "MemoryError", False),
     ],
 )
 def test_whatever_a_body_raises_ends_in_a_record(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str, unfit: bool
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, outcome: str, words: str, unfit: bool
 ) -> None:
     def body(_: Context) -> Result:
         raise error
 
     carry_out(folder, body, monkeypatch)
-    assert the_record(folder).outcome == "infrastructure"
+    assert the_record(folder).outcome == outcome
     assert words in the_record(folder).reason
     assert the_record(folder).node_unfit is unfit
 

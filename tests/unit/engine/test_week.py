@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from outerloop_hpc.benchmark.lane import recent_runs
 from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.targets import recent_runs
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,126 @@
+"""What the ending of a steward run means for its order, its role and the history. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pydantic import AwareDatetime
+
+from outerloop_hpc.agents.refusals import Outage
+from outerloop_hpc.documents import Document
+from outerloop_hpc.engine.claims import ClaimEnded, ended_path
+from outerloop_hpc.engine.spec import RunSpec
+from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.forge.markers import EndReason
+from outerloop_hpc.measure.history import Point, Sample, path_of
+from outerloop_hpc.measure.statistics import summarize
+from outerloop_hpc.steward.findings import SessionFound, session_found
+from outerloop_hpc.steward.steps import MEASURE, SESSION
+from outerloop_hpc.steward.work import ROLE, StewardWork, order_key
+
+#: Every ending that is not here is the order's own failure, and costs an attempt.
+_REASONS: Mapping[str, EndReason] = {
+    "merged": "published",
+    "rejected": "published",
+    "answered": "answered",
+    # A person who ends a run by hand does not want it bought again at once.
+    "operator": "answered",
+    "outage": "outage",
+    "refused": "refused",
+}
+
+
+class RoleOutage(Document):
+    """``outages/<role>/<run>.json``: the service behind a role refused it then; the role pauses for a while."""
+
+    name: ClassVar[str] = "role-outage"
+
+    role: str
+    run: str
+    at: AwareDatetime
+    outage: Outage
+    text: str = ""
+
+
+def reason_of(ending: str) -> EndReason:
+    """Return why the claim ends when the run ends with this word."""
+    return _REASONS.get(ending, "failed")
+
+
+def documents(spec: RunSpec, work: StewardWork, state: RunState) -> Mapping[str, bytes]:
+    """Return what the ended run publishes, by path relative to the state folder."""
+    ended = state.ended
+    if ended is None:
+        return {}
+    order = order_key(work.order.order_id, work.attempt)
+    over = ClaimEnded(
+        run=spec.run,
+        order=order,
+        claim=work.claim,
+        reason=reason_of(ended.ending),
+        ending=ended.ending,
+        why=ended.reason,
+        at=ended.at,
+    )
+    found = {ended_path(spec.target, order): over.encoded()}
+    session = session_of(state)
+    if ended.ending == "outage" and session is not None and session.outage is not None:
+        pause = RoleOutage(
+            role=ROLE, run=spec.run, at=session.refused_at or ended.at, outage=session.outage, text=session.reason
+        )
+        found[f"outages/{ROLE}/{spec.run}.json"] = pause.encoded()
+    if ended.ending == "merged" and (point := _point(spec, work, state, session)) is not None:
+        found[path_of(spec.target, point.benchmark, spec.run)] = point.encoded()
+    return found
+
+
+def session_of(state: RunState) -> SessionFound | None:
+    """Return what the session left, once there is something."""
+    payload = next((s.payload for s in state.steps.values() if s.spec.job == SESSION and s.payload), None)
+    return None if payload is None else session_found(payload)
+
+
+def _point(spec: RunSpec, work: StewardWork, state: RunState, session: SessionFound | None) -> Point | None:
+    """Return the first point on the new ruler: what was measured before a person merged it."""
+    judged = state.ended.result.get("values", {}) if state.ended else {}
+    payloads = {
+        str(step.spec.parameters["seed"]): step.payload
+        for step in state.steps.values()
+        if step.spec.job == MEASURE and str(step.spec.parameters["seed"]) in judged
+    }
+    if session is None or not payloads or state.ended is None:
+        return None
+    summary, ruler = summarize([payload["value"] for payload in payloads.values()]), work.ruler
+    samples = tuple(
+        Sample(
+            seed=int(seed),
+            value=payload["value"],
+            node=payload.get("node", ""),
+            cpu_model=payload.get("cpu_model", ""),
+            seconds=payload.get("seconds", 0.0),
+        )
+        for seed, payload in sorted(payloads.items(), key=lambda item: int(item[0]))
+    )
+    return Point(
+        run=spec.run,
+        target=spec.target,
+        benchmark=ruler.benchmark,
+        metric=ruler.metric,
+        direction=ruler.direction,
+        commit=session.candidate,
+        tree=session.tree,
+        at=state.ended.at,
+        samples=samples,
+        median=summary.median,
+        minimum=summary.minimum,
+        maximum=summary.maximum,
+        min_delta=ruler.min_delta,
+        min_delta_rel=ruler.min_delta_rel,
+        display_digits=ruler.display_digits,
+        image=spec.image.path,
+        image_sha256=spec.image.sha256,
+        runtime=",".join(sorted({payload.get("runtime", "") for payload in payloads.values()})),
+        head=False,
+        rebased=True,
+    )

@@ -1,0 +1,202 @@
+"""The body of a session, inside the allocation: preflight, workspace, agent, and what it left as a commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
+
+from outerloop_hpc import fsio
+from outerloop_hpc.agents.command import Assignment, Bounds, run
+from outerloop_hpc.agents.outcome import Session
+from outerloop_hpc.agents.redact import redacted
+from outerloop_hpc.clock import SystemClock
+from outerloop_hpc.config.secret import read_secret
+from outerloop_hpc.container.enclosure import Enclosure
+from outerloop_hpc.container.runtime import Bind, on_host
+from outerloop_hpc.documents import Document, load
+from outerloop_hpc.engine import measuring
+from outerloop_hpc.engine.body import Context, Result
+from outerloop_hpc.engine.enclose import enclosure
+from outerloop_hpc.engine.spec import RunSpec
+from outerloop_hpc.errors import ConfigError, Fault
+from outerloop_hpc.steward.brief import brief
+from outerloop_hpc.steward.findings import SessionFound, SessionWord, Stray
+from outerloop_hpc.steward.work import ROLE, AgentWork, StewardWork, work_of
+from outerloop_hpc.target.compose import Signature
+from outerloop_hpc.target.mirror import Mirror
+from outerloop_hpc.target.scope import Role, Territory
+from outerloop_hpc.target.workspace import Captured, Workspace
+
+_log = logging.getLogger(__name__)
+
+#: Where the session finds what is not its workspace.
+_TABLE = PurePosixPath("/outerloop")
+_FILES = _TABLE / "files"
+_BRIEF = "brief.md"
+_HELD = "session.json"
+_SHOWN = 200
+
+
+class Held(Document):
+    """``eNNNN.session.json``: a session that was held to its end; a later try of its step finds it, and buys none."""
+
+    name: ClassVar[str] = "session"
+
+    step: str
+    found: SessionFound
+
+
+def session(context: Context) -> Result:
+    """Hold the run's session, unless an earlier try has held it.
+
+    Raises:
+        NodeUnfit: this node lacks what is needed; no session was bought.
+        ConfigError: key, files or image are not what they must be; no session was bought.
+    """
+    if (before := _held_before(context)) is not None:
+        return _result(before)
+    work = work_of(context.spec)
+    secrets = _secrets(work.agent)
+    table, where = _prepare(context, work)
+    mirror = Mirror(context.layout.mirrors / f"{context.spec.target}.git")
+    workspace = Workspace(context.scratch / "session")
+    measuring.check_out(context, context.spec.commit, work.tree, workspace.path)
+    workspace.make(mirror, context.spec.commit)
+    assignment = Assignment(
+        command=tuple(word.replace("{files}", _inside(where, _FILES)) for word in work.agent.command),
+        workspace=workspace.path,
+        brief=table / _BRIEF,
+        bounds=Bounds(work.agent.turns, work.agent.minutes, work.agent.output_bytes),
+        transcript=context.log,
+        env=_told(work.agent, _inside(where, _TABLE / _BRIEF)),
+        secrets=secrets,
+    )
+    held = run(assignment, where, SystemClock(), context.stop)
+    if held is None:
+        return Result("infrastructure", f"the session was stopped: {context.stop.reason}")
+    found = _found(context, work, held, workspace, mirror)
+    found = SessionFound.model_validate(_without(secrets, found.model_dump(mode="json")))
+    fsio.publish(_held_path(context), Held(step=context.element.step.key, found=found).encoded())
+    return _result(found)
+
+
+def _result(found: SessionFound) -> Result:
+    return Result("completed", found.reason, found.model_dump(mode="json", exclude_none=True))
+
+
+def _held_path(context: Context) -> Path:
+    return context.log.with_name(context.log.name.replace("log", _HELD))
+
+
+def _held_before(context: Context) -> SessionFound | None:
+    """Return what an earlier try of this step came to: it died after its session and before its record."""
+    tries = context.layout.run(context.spec.run).path / "tries"
+    for submission in fsio.names(tries):
+        for name in fsio.names(tries / submission):
+            if not name.endswith(_HELD):
+                continue
+            try:
+                held: Held = load(Held, tries / submission / name)
+            except Fault as fault:
+                _log.warning("%s; that session is held again", fault)
+                continue
+            if held.step == context.element.step.key:
+                return held.found
+    return None
+
+
+def _secrets(agent: AgentWork) -> dict[str, str]:
+    """Read the role's own key; raises ConfigError when it is not there or others can read it."""
+    if not agent.key_file:
+        return {}
+    return {agent.key_env: read_secret(Path(agent.key_file))}
+
+
+def _prepare(context: Context, work: StewardWork) -> tuple[Path, Enclosure]:
+    """Lay out what the session may see beside its workspace; raises ConfigError for what is not there."""
+    table = context.scratch / "table"
+    table.mkdir()
+    (table / _BRIEF).write_text(brief(context.spec, work), encoding="utf-8")
+    binds = [Bind(table, _TABLE)]
+    if work.agent.files:
+        files = Path(work.agent.files)
+        if not files.is_dir():
+            raise ConfigError(f"{files}: the folder of the steward's files is not there; see [steward] files")
+        # A bind below a read-only one needs its place there.
+        (table / _FILES.name).mkdir()
+        binds.append(Bind(files, _FILES))
+    return table, enclosure(context, work.session.containment, gpus=work.session.resources.gpus, binds=tuple(binds))
+
+
+def _inside(where: Enclosure, path: PurePosixPath) -> str:
+    """Return how the session names a path: as it is inside, or on the host where nothing contains it."""
+    return str(on_host(where.sandbox, path)) if where.name == "none" else str(path)
+
+
+def _told(agent: AgentWork, brief_path: str) -> dict[str, str]:
+    return {
+        "OUTERLOOP_ROLE": ROLE,
+        "OUTERLOOP_BRIEF": brief_path,
+        "OUTERLOOP_TURNS": str(agent.turns),
+        "OUTERLOOP_MINUTES": str(agent.minutes),
+    }
+
+
+def _found(context: Context, work: StewardWork, held: Session, workspace: Workspace, mirror: Mirror) -> SessionFound:
+    """Say what came of a session; only one that ended well is looked at for changes."""
+    common: dict[str, Any] = {
+        "report": held.report,
+        "turns": held.turns,
+        "cost_usd": held.cost_usd,
+        "seconds": held.seconds,
+        "transcript": str(context.log.relative_to(context.layout.runs)),
+    }
+    if held.word != "done":
+        refused_at = SystemClock().now() if held.word == "outage" else None
+        word: SessionWord = held.word
+        return SessionFound(word=word, reason=held.reason, outage=held.outage, refused_at=refused_at, **common)
+    territory = Territory(Role.STEWARD, work.territories.allowed, work.territories.forbidden)
+    message = f"{work.ruler.benchmark}: a new ruler\n\nBy a session of {context.spec.run}.\n"
+    captured = workspace.capture(
+        context.spec.commit, territory, message=message, signature=signature(context.spec, work)
+    )
+    if not captured.changes:
+        return SessionFound(word="no-change", reason="it ended well and changed nothing", **common)
+    if captured.strays:
+        strays = tuple(Stray(path=_shown(v.path), reason=v.reason) for v in captured.strays[:_SHOWN])
+        count = len(captured.strays)
+        return SessionFound(word="out-of-scope", reason=f"{count} changed paths must not be", strays=strays, **common)
+    ref = f"refs/outerloop/cand/{context.spec.run}/{context.element.step.key}/{context.element.try_number}"
+    workspace.hand_over(captured.commit, mirror, ref)
+    return _changed(captured, common)
+
+
+def _changed(captured: Captured, common: Mapping[str, Any]) -> SessionFound:
+    changed = tuple(_shown(change.path) for change in captured.changes[:_SHOWN])
+    reason = f"{len(captured.changes)} paths changed"
+    return SessionFound(
+        word="changed", reason=reason, candidate=captured.commit, tree=captured.tree, changed=changed, **common
+    )
+
+
+def signature(spec: RunSpec, work: StewardWork) -> Signature:
+    """Return who the run's commits name: the tool, at the time that the run was made."""
+    return Signature(work.identity, "noreply@localhost", spec.made_at)
+
+
+def _shown(path: str) -> str:
+    """Return a path as text that any document can hold."""
+    return path.encode("utf-8", errors="backslashreplace").decode()[:1000]
+
+
+def _without(secrets: Mapping[str, str], value: Any) -> Any:
+    """Return a payload without the role's key, wherever it may have got to."""
+    if isinstance(value, str):
+        return redacted(value, secrets.values())
+    if isinstance(value, list):
+        return [_without(secrets, one) for one in value]
+    if isinstance(value, dict):
+        return {key: _without(secrets, one) for key, one in value.items()}
+    return value
