@@ -85,7 +85,8 @@ def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool,
     )
     out.offer(columns)
     with polite_lock(here.layout, wanted=not dry_run), ExitStack() as opened:
-        lanes = build_lanes(opened.enter_context(here.targets(dry_run=dry_run))) if launch else ()
+        targets = opened.enter_context(here.targets(dry_run=dry_run)) if launch else None
+        lanes = () if targets is None else build_lanes(targets, here.engine.hands.forges, dry_run=dry_run)
         result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=lanes).run()
     rows = [
         {

@@ -17,6 +17,7 @@ from outerloop_hpc.benchmark.plan import BenchmarkKind
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.config.settings import Settings
 from outerloop_hpc.engine.carry import Hands
+from outerloop_hpc.engine.changes import Forges
 from outerloop_hpc.engine.events import Author
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.lane import Lane
@@ -24,7 +25,9 @@ from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.targets import Targets
 from outerloop_hpc.engine.tick import Engine, Limits
-from outerloop_hpc.errors import ConfigError
+from outerloop_hpc.errors import ConfigError, UsageError
+from outerloop_hpc.forge.local import LocalForge
+from outerloop_hpc.forge.port import Forge
 from outerloop_hpc.measure.results import refresh_ledger
 from outerloop_hpc.process import run_command
 from outerloop_hpc.slurm.local import LocalCompute
@@ -32,6 +35,8 @@ from outerloop_hpc.slurm.port import Compute
 from outerloop_hpc.slurm.query import SlurmQuery
 from outerloop_hpc.slurm.sbatch import SiteOptions
 from outerloop_hpc.slurm.submit import SlurmCompute
+from outerloop_hpc.steward.lane import StewardLane
+from outerloop_hpc.steward.plan import StewardKind
 
 WAKE = "outerloop_hpc.cli.wake:advance"
 _LOCAL_LARGEST = 10_000
@@ -53,15 +58,19 @@ def build_engine(
         slurm = build_slurm(settings, environ)
         computes["slurm"] = slurm
         largest = slurm.max_array_size if default == "slurm" else _local_largest
-    kinds: dict[str, Kind] = {kind.name: kind for kind in (BenchmarkKind(),)}
+    kinds: dict[str, Kind] = {kind.name: kind for kind in (BenchmarkKind(), StewardKind())}
     author = Author(host=socket.gethostname(), pid=os.getpid(), user=getpass.getuser(), version=__version__)
 
     def render(target: str) -> None:
         refresh_ledger(layout.results, target)
 
+    def forges(target: str) -> Forge | None:
+        # A run of a target that is no longer configured still has things to say.
+        return LocalForge(layout.forge / target, identity=settings.forge.identity, clock=SystemClock())
+
     wake = WAKE if settings.slurm.wake else ""
     config = "" if project is None else str(project.absolute())
-    hands = Hands(layout, computes, author, SystemClock(), wake=wake, config=config, render=render)
+    hands = Hands(layout, computes, author, SystemClock(), wake=wake, config=config, forges=forges, render=render)
     return Engine(
         hands=hands,
         kinds=kinds,
@@ -77,9 +86,21 @@ def build_engine(
     )
 
 
-def build_lanes(targets: Targets) -> Sequence[Lane]:
+def build_lanes(targets: Targets, forges: Forges, *, dry_run: bool = False) -> Sequence[Lane]:
     """Build the lanes that a tick serves."""
-    return (BenchmarkLane(targets),)
+    return (BenchmarkLane(targets), StewardLane(targets, forges, keep=not dry_run))
+
+
+def local_forge(settings: Settings, layout: Layout, target: str) -> LocalForge:
+    """Open a target's forge of files.
+
+    Raises:
+        UsageError: it is not a configured target.
+    """
+    if target not in settings.targets:
+        known = ", ".join(sorted(settings.targets)) or "none"
+        raise UsageError(f"{target!a} is not a configured target (there are: {known}); see [targets]")
+    return LocalForge(layout.forge / target, identity=settings.forge.identity, clock=SystemClock())
 
 
 def compute_kind(settings: Settings, environ: Mapping[str, str]) -> str:

@@ -24,6 +24,7 @@ class JobDefinition(BaseModel):
     signal_lead_s: int = Field(default=120, ge=0)
     max_tries: int = Field(default=3, ge=1)
     network: bool = False
+    min_free_gb: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     options: dict[str, Scalar] = Field(default_factory=dict)
 
     def ask(self, *, minutes: int, gpus: int, parallel: int) -> ResourceAsk:

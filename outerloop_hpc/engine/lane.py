@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from outerloop_hpc.engine.spec import RunSpec
-from outerloop_hpc.errors import ConfigError
+from outerloop_hpc.errors import ConfigError, OuterloopError
 
 
 class OverBudget(ConfigError):  # noqa: N818 - states the finding
@@ -41,6 +41,15 @@ class Remark:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that cannot be judged now, such as one order whose thread cannot be read; all others still can."""
+
+    target: str
+    what: str
+    error: OuterloopError
+
+
 class Lane(Protocol):
     """A source of new runs."""
 
@@ -53,7 +62,7 @@ class Lane(Protocol):
         """Return the targets that it serves."""
         ...
 
-    def orders(self, target: str) -> Iterable[Order | Remark]:
+    def orders(self, target: str) -> Iterable[Order | Remark | Trouble]:
         """Yield what is wanted now, most urgent first; orders that were carried out may come again.
 
         Raises:

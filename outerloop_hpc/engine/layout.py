@@ -136,6 +136,16 @@ class Layout:
         return self.root / "results"
 
     @property
+    def forge(self) -> Path:
+        """The local forge: per target its orders, changes and proposed branches."""
+        return self.root / "forge"
+
+    @property
+    def outages(self) -> Path:
+        """Per role: when the service behind it refused a session."""
+        return self.root / "outages"
+
+    @property
     def tick(self) -> Path:
         """Heartbeat, last completed pass, polite lock, PAUSE and HOLD."""
         return self.root / "tick"

@@ -13,7 +13,7 @@ from typing import Any
 from outerloop_hpc import fsio
 from outerloop_hpc.engine import alarm, runs
 from outerloop_hpc.engine.changes import Forges
-from outerloop_hpc.engine.lane import Lane, Order, OverBudget, Remark
+from outerloop_hpc.engine.lane import Lane, Order, OverBudget, Remark, Trouble
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.errors import ConfigError, TryLater
@@ -49,14 +49,14 @@ class _Queue:
     lane: Lane
     target: str
     trouble: str = ""
-    wanted: Iterator[Order | Remark] | None = None
+    wanted: Iterator[Order | Remark | Trouble] | None = None
     done: bool = False
 
     @property
     def name(self) -> str:
         return f"{self.lane.name} {self.target}"
 
-    def next(self) -> Order | Remark | None:
+    def next(self) -> Order | Remark | Trouble | None:
         """Return the next wish; ``None`` when there is none. A lane that raises is asked no more in this pass."""
         self.done = True
         try:
@@ -112,7 +112,9 @@ class Service:
 
     def _take(self, queue: _Queue) -> None:
         wish = queue.next()
-        if isinstance(wish, Remark):
+        if isinstance(wish, Trouble):
+            self.counter.isolate(f"{queue.lane.name} {wish.target} {wish.what}", partial(_raise, wish.error))
+        elif isinstance(wish, Remark):
             self.counter.say(queue.lane.name, wish, "lane.remark", "remark", wish.reason)
             self._remark(wish)
         elif wish is not None:
@@ -146,6 +148,10 @@ class Service:
 
     def _alarm(self, target: str, trouble: str) -> None:
         alarm.note(self.counter.layout, self.counter.forges, target, trouble, self.counter.now)
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _last_served(layout: Layout) -> str:

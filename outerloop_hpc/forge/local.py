@@ -97,7 +97,7 @@ class LocalForge:
     def comments(self, order_id: str, since: datetime | None = None) -> Sequence[Comment]:
         """Return what was said on an order, oldest first."""
         return [
-            Comment(str(number), said.author, said.at, said.body)
+            Comment(str(number), said.author, said.at, said.body, key=said.key if said.author == self.identity else "")
             for number, said in self._thread(order_id).events()
             if said.kind == "comment" and (since is None or said.at >= since)
         ]

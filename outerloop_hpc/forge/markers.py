@@ -63,6 +63,7 @@ class Standing(Value):
         last: how the newest claim ended; None while it is held, or when there was none.
         since: when the newest claim ended.
         spoken: whether somebody whose word counts has said something after that.
+        said: keys of what the tool has said there; nothing is said twice under one key.
     """
 
     held: Marker | None = None
@@ -73,6 +74,7 @@ class Standing(Value):
     last: EndReason | None = None
     since: AwareDatetime | None = None
     spoken: bool = False
+    said: tuple[str, ...] = ()
 
 
 def standing(comments: Sequence[Comment], identity: str, authors: Sequence[str] = ()) -> Standing:
@@ -111,4 +113,5 @@ def standing(comments: Sequence[Comment], identity: str, authors: Sequence[str] 
         last=None if held is not None or not reasons else reasons[-1],
         since=since,
         spoken=spoken,
+        said=tuple(comment.key for comment in comments if comment.author == identity and comment.key),
     )

@@ -49,7 +49,7 @@ class Order:
 class Comment:
     """Something said on an order. Foreign text, unless ``author`` is the tool's own identity.
 
-    ``trusted``: the forge vouches for its author, as for an order's.
+    ``trusted``: the forge vouches for its author, as for an order's. ``key``: under which the tool said it once.
     """
 
     comment_id: str
@@ -57,6 +57,7 @@ class Comment:
     at: datetime
     body: str
     trusted: bool = True
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
-from pydantic import AwareDatetime
-
-from outerloop_hpc.agents.refusals import Outage
-from outerloop_hpc.documents import Document
+from outerloop_hpc.agents.pauses import RoleOutage, outage_path
 from outerloop_hpc.engine.claims import ClaimEnded, ended_path
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState
@@ -29,18 +25,6 @@ _REASONS: Mapping[str, EndReason] = {
     "outage": "outage",
     "refused": "refused",
 }
-
-
-class RoleOutage(Document):
-    """``outages/<role>/<run>.json``: the service behind a role refused it then; the role pauses for a while."""
-
-    name: ClassVar[str] = "role-outage"
-
-    role: str
-    run: str
-    at: AwareDatetime
-    outage: Outage
-    text: str = ""
 
 
 def reason_of(ending: str) -> EndReason:
@@ -69,7 +53,7 @@ def documents(spec: RunSpec, work: StewardWork, state: RunState) -> Mapping[str,
         pause = RoleOutage(
             role=ROLE, run=spec.run, at=session.refused_at or ended.at, outage=session.outage, text=session.reason
         )
-        found[f"outages/{ROLE}/{spec.run}.json"] = pause.encoded()
+        found[outage_path(ROLE, spec.run)] = pause.encoded()
     if ended.ending == "merged" and (point := _point(spec, work, state, session)) is not None:
         found[path_of(spec.target, point.benchmark, spec.run)] = point.encoded()
     return found

@@ -69,12 +69,11 @@ def change(
     work: StewardWork,
     found: SessionFound,
     numbers: Mapping[str, float],
-    before: Row | None,
     after: Row,
 ) -> str:
     """Return the body of the change: numbers before and after, where they come from, and the session's own words."""
     digits = work.ruler.display_digits
-    old = "none" if before is None else f"{before.best:.{digits}g} (run {span(before.best_run, 120)})"
+    old = "none" if work.best is None else f"{work.best:.{digits}g} (run {span(work.best_run, 120)})"
     lines = [
         f"Order {work.order.order_id} says that {span(work.ruler.benchmark)} needs a new ruler. A session changed the",
         "evaluation side; the solver is as it was, and was measured again.",

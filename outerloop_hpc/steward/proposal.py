@@ -17,7 +17,7 @@ CHANGE = "change"
 
 def of(spec: RunSpec, work: StewardWork, found: SessionFound, numbers: Mapping[str, float]) -> Propose:
     """Return the change. It follows from the run alone, so that a repetition proposes the same."""
-    before, after = rows(spec, work, numbers)
+    after = rows(spec, work, numbers)
     benchmark = work.ruler.benchmark
     return Propose(
         key=CHANGE,
@@ -32,15 +32,13 @@ def of(spec: RunSpec, work: StewardWork, found: SessionFound, numbers: Mapping[s
         },
         message=f"Re-base {benchmark}\n\nMeasured by {spec.run} at tree {found.tree}.\n",
         title=f"A new ruler for {benchmark}",
-        body=posts.change(spec, work, found, numbers, before.get(benchmark), after[benchmark]),
+        body=posts.change(spec, work, found, numbers, after[benchmark]),
         reason=f"the candidate passed and was measured with {len(numbers)} fresh seeds",
     )
 
 
-def rows(
-    spec: RunSpec, work: StewardWork, numbers: Mapping[str, float]
-) -> tuple[dict[str, ledger.Row], dict[str, ledger.Row]]:
-    """Return the repository's ledger before and after: the benchmark's row starts anew, every other one stays.
+def rows(spec: RunSpec, work: StewardWork, numbers: Mapping[str, float]) -> dict[str, ledger.Row]:
+    """Return the repository's ledger as the change leaves it: the benchmark's row starts anew, every other one stays.
 
     Raises:
         Fault: the ledger cannot be read. It is then not written either: every other row would be lost.
@@ -56,4 +54,4 @@ def rows(
         seed=int(next(iter(numbers))) if len(numbers) == 1 else None,
         event=ledger.Event.REBASED,
     )
-    return before, dict(sorted({**before, **ledger.fold([entry])}.items()))
+    return dict(sorted({**before, **ledger.fold([entry])}.items()))

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import logging
+import socket
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
+from typing import Any
 
-from outerloop_hpc import fsio
-from outerloop_hpc.agents.command import Assignment, Bounds, run
+from outerloop_hpc.agents.command import Assignment, Bounds, NotStarted, run
 from outerloop_hpc.agents.outcome import Session
 from outerloop_hpc.agents.redact import redacted
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.config.secret import read_secret
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.container.runtime import Bind, on_host
-from outerloop_hpc.documents import Document, load
 from outerloop_hpc.engine import measuring
 from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.engine.enclose import enclosure
+from outerloop_hpc.engine.room import require_room
 from outerloop_hpc.engine.spec import RunSpec
-from outerloop_hpc.errors import ConfigError, Fault
+from outerloop_hpc.errors import ConfigError
+from outerloop_hpc.steward import held
 from outerloop_hpc.steward.brief import brief
 from outerloop_hpc.steward.findings import SessionFound, SessionWord, Stray
 from outerloop_hpc.steward.work import ROLE, AgentWork, StewardWork, work_of
@@ -29,23 +29,11 @@ from outerloop_hpc.target.mirror import Mirror
 from outerloop_hpc.target.scope import Role, Territory
 from outerloop_hpc.target.workspace import Captured, Workspace
 
-_log = logging.getLogger(__name__)
-
 #: Where the session finds what is not its workspace.
 _TABLE = PurePosixPath("/outerloop")
 _FILES = _TABLE / "files"
 _BRIEF = "brief.md"
-_HELD = "session.json"
 _SHOWN = 200
-
-
-class Held(Document):
-    """``eNNNN.session.json``: a session that was held to its end; a later try of its step finds it, and buys none."""
-
-    name: ClassVar[str] = "session"
-
-    step: str
-    found: SessionFound
 
 
 def session(context: Context) -> Result:
@@ -55,9 +43,10 @@ def session(context: Context) -> Result:
         NodeUnfit: this node lacks what is needed; no session was bought.
         ConfigError: key, files or image are not what they must be; no session was bought.
     """
-    if (before := _held_before(context)) is not None:
-        return _result(before)
+    if (earlier := held.before(context)) is not None:
+        return _result(earlier)
     work = work_of(context.spec)
+    require_room(context.scratch, int(work.session.min_free_gb * 10**9))
     secrets = _secrets(work.agent)
     table, where = _prepare(context, work)
     mirror = Mirror(context.layout.mirrors / f"{context.spec.target}.git")
@@ -73,38 +62,23 @@ def session(context: Context) -> Result:
         env=_told(work.agent, _inside(where, _TABLE / _BRIEF)),
         secrets=secrets,
     )
-    held = run(assignment, where, SystemClock(), context.stop)
-    if held is None:
+    clock = SystemClock()
+    held.begin(context, socket.gethostname(), clock.now())
+    try:
+        done = run(assignment, where, clock, context.stop)
+    except NotStarted:
+        held.never_began(context)
+        raise
+    if done is None:
         return Result("infrastructure", f"the session was stopped: {context.stop.reason}")
-    found = _found(context, work, held, workspace, mirror)
+    found = _found(context, work, done, workspace, mirror)
     found = SessionFound.model_validate(_without(secrets, found.model_dump(mode="json")))
-    fsio.publish(_held_path(context), Held(step=context.element.step.key, found=found).encoded())
+    held.keep(context, found)
     return _result(found)
 
 
 def _result(found: SessionFound) -> Result:
     return Result("completed", found.reason, found.model_dump(mode="json", exclude_none=True))
-
-
-def _held_path(context: Context) -> Path:
-    return context.log.with_name(context.log.name.replace("log", _HELD))
-
-
-def _held_before(context: Context) -> SessionFound | None:
-    """Return what an earlier try of this step came to: it died after its session and before its record."""
-    tries = context.layout.run(context.spec.run).path / "tries"
-    for submission in fsio.names(tries):
-        for name in fsio.names(tries / submission):
-            if not name.endswith(_HELD):
-                continue
-            try:
-                held: Held = load(Held, tries / submission / name)
-            except Fault as fault:
-                _log.warning("%s; that session is held again", fault)
-                continue
-            if held.step == context.element.step.key:
-                return held.found
-    return None
 
 
 def _secrets(agent: AgentWork) -> dict[str, str]:
@@ -144,19 +118,19 @@ def _told(agent: AgentWork, brief_path: str) -> dict[str, str]:
     }
 
 
-def _found(context: Context, work: StewardWork, held: Session, workspace: Workspace, mirror: Mirror) -> SessionFound:
+def _found(context: Context, work: StewardWork, done: Session, workspace: Workspace, mirror: Mirror) -> SessionFound:
     """Say what came of a session; only one that ended well is looked at for changes."""
     common: dict[str, Any] = {
-        "report": held.report,
-        "turns": held.turns,
-        "cost_usd": held.cost_usd,
-        "seconds": held.seconds,
+        "report": done.report,
+        "turns": done.turns,
+        "cost_usd": done.cost_usd,
+        "seconds": done.seconds,
         "transcript": str(context.log.relative_to(context.layout.runs)),
     }
-    if held.word != "done":
-        refused_at = SystemClock().now() if held.word == "outage" else None
-        word: SessionWord = held.word
-        return SessionFound(word=word, reason=held.reason, outage=held.outage, refused_at=refused_at, **common)
+    if done.word != "done":
+        refused_at = SystemClock().now() if done.word == "outage" else None
+        word: SessionWord = done.word
+        return SessionFound(word=word, reason=done.reason, outage=done.outage, refused_at=refused_at, **common)
     territory = Territory(Role.STEWARD, work.territories.allowed, work.territories.forbidden)
     message = f"{work.ruler.benchmark}: a new ruler\n\nBy a session of {context.spec.run}.\n"
     captured = workspace.capture(

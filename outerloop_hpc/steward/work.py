@@ -51,10 +51,11 @@ class Territories(Value):
 
 
 class StepAsk(Value):
-    """What one kind of step of the run asks for."""
+    """What one kind of step of the run asks for; ``min_free_gb`` on the node's scratch, before it begins."""
 
     resources: ResourceAsk
     max_tries: int = 3
+    min_free_gb: float = 0.0
     containment: Containment = Field(default_factory=Containment)
 
 
@@ -70,6 +71,7 @@ class StewardWork(Value):
         siblings: every other benchmark; each must still measure.
         seeds: fresh seeds, which follow from the run.
         leader: the repository's ``results/leader.json`` at the base; empty when there is none.
+        best: best number known before, and the run it comes from; the repository's, else what was measured here.
         digits: significant digits of each benchmark's numbers in ``BENCHMARKS.md``.
         contract: the contract's text, for the brief.
     """
@@ -89,6 +91,8 @@ class StewardWork(Value):
     validation_minutes: int = 30
     territories: Territories
     leader: str = ""
+    best: float | None = None
+    best_run: str = ""
     digits: dict[str, int] = Field(default_factory=dict)
     agent: AgentWork
     session: StepAsk

@@ -32,11 +32,13 @@ class Loaded:
         contract: the values.
         notices: one line for each part that is accepted without being acted on.
         digest: ``sha256:…`` of the file's bytes.
+        text: the file itself.
     """
 
     contract: Contract
     notices: tuple[str, ...]
     digest: str
+    text: str = ""
 
 
 def load(data: bytes, *, name: str = CONTRACT_NAMES[0], target: str = "") -> Loaded:
@@ -61,7 +63,7 @@ def load(data: bytes, *, name: str = CONTRACT_NAMES[0], target: str = "") -> Loa
     if problems:
         raise _refused(name, problems)
     digest = "sha256:" + hashlib.sha256(data).hexdigest()
-    return Loaded(contract, tuple(_notices(contract)), digest)
+    return Loaded(contract, tuple(_notices(contract)), digest, data.decode("utf-8"))
 
 
 def find(read: Callable[[str], bytes | None]) -> tuple[str, bytes]:

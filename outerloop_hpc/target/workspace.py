@@ -23,6 +23,7 @@ from outerloop_hpc.target.tree import FILE, PROGRAM, SYMLINK, Change, Entry, alg
 MOST_FILES = 5_000
 MOST_BYTES = 100 * 1024 * 1024
 _BRANCH = "session"
+_BASE = "refs/outerloop/base"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,10 @@ class Workspace:
         beside.set_ref(f"refs/heads/{_BRANCH}", commit)
         self._git("init", "--quiet", "--template=", f"--initial-branch={_BRANCH}")
         inner = Repository(self.path)
-        inner.fetch(str(self._beside), f"refs/heads/{_BRANCH}:refs/heads/{_BRANCH}")
+        # Git fetches into no branch that is checked out; with its history here the branch is only a name.
+        inner.fetch(str(self._beside), f"refs/heads/{_BRANCH}:{_BASE}")
+        inner.set_ref(f"refs/heads/{_BRANCH}", commit)
+        inner.drop_ref(_BASE)
         self._git("read-tree", "HEAD")
 
     def capture(self, base: str, territory: Territory, *, message: str, signature: Signature) -> Captured:

@@ -112,6 +112,11 @@ class Site:
     def config(self) -> Path:
         return self.root / "outerloop.toml"
 
+    def extend(self, text: str) -> None:
+        """Add sections to outerloop.toml."""
+        with self.config.open("a", encoding="utf-8") as file:
+            file.write(f"\n{text}")
+
     def configure(self, **settings: object) -> None:
         """Write outerloop.toml and make the state folder."""
         self.state.mkdir(parents=True, exist_ok=True)

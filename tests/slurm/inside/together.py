@@ -52,5 +52,5 @@ if __name__ == "__main__":
     install(int(sys.argv[1]), Path(sys.argv[2]))
     here = Session()
     with here.targets() as targets:
-        result = Pass(here.engine, launch=True, lanes=build_lanes(targets)).run()
+        result = Pass(here.engine, launch=True, lanes=build_lanes(targets, here.engine.hands.forges)).run()
     print(json.dumps({"submitted": result.submitted, "faults": result.faults, "problems": result.problems}))

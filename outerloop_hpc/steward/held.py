@@ -1,0 +1,89 @@
+"""What later executions of a session's step know of earlier ones: begun, and what it came to. None is bought twice."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from pydantic import AwareDatetime
+
+from outerloop_hpc import fsio
+from outerloop_hpc.documents import Document, load
+from outerloop_hpc.engine.body import Context
+from outerloop_hpc.steward.findings import SessionFound
+
+_log = logging.getLogger(__name__)
+
+_BEGUN, _HELD = "begun.json", "session.json"
+
+
+class Begun(Document):
+    """``eNNNN.begun.json``: from here on the session costs something; published before its program is started."""
+
+    name: ClassVar[str] = "session-begun"
+
+    step: str
+    host: str
+    at: AwareDatetime
+
+
+class Held(Document):
+    """``eNNNN.session.json``: what a session came to, published when its candidate is in the mirror."""
+
+    name: ClassVar[str] = "session"
+
+    step: str
+    found: SessionFound
+
+
+_Kept = TypeVar("_Kept", Begun, Held)
+
+
+def before(context: Context) -> SessionFound | None:
+    """Return what an earlier execution of this step came to; None when none of them has begun a session.
+
+    One that was begun and has left no end died with its job: that is a failed session, and costs an attempt. It is
+    never bought again under the same claim.
+    """
+    for held in _documents(context, _HELD, Held):
+        return held.found
+    for begun in _documents(context, _BEGUN, Begun):
+        reason = f"the session that was begun on {begun.host} at {begun.at} died with its job, and left nothing"
+        return SessionFound(word="failed", reason=reason)
+    return None
+
+
+def begin(context: Context, host: str, at: AwareDatetime) -> None:
+    """Note that the session begins now."""
+    fsio.publish(_path(context, _BEGUN), Begun(step=context.element.step.key, host=host, at=at).encoded())
+
+
+def never_began(context: Context) -> None:
+    """Take that back: its container did not start."""
+    fsio.remove(_path(context, _BEGUN))
+
+
+def keep(context: Context, found: SessionFound) -> None:
+    """Keep what the session came to, ahead of the record."""
+    fsio.publish(_path(context, _HELD), Held(step=context.element.step.key, found=found).encoded())
+
+
+def _path(context: Context, what: str) -> Path:
+    return context.log.with_name(context.log.name.replace("log", what))
+
+
+def _documents(context: Context, what: str, kind: type[_Kept]) -> Iterator[_Kept]:
+    """Yield the documents of all executions of this step.
+
+    Raises:
+        Fault: one cannot be read. It may be of a session that was paid for, so none is held.
+    """
+    tries = context.layout.run(context.spec.run).path / "tries"
+    for submission in fsio.names(tries):
+        for name in fsio.names(tries / submission):
+            if name.endswith(f".{what}"):
+                document: _Kept = load(kind, tries / submission / name)
+                if document.step == context.element.step.key:
+                    yield document

@@ -1,0 +1,195 @@
+"""A site with a steward: a target with an evaluation that can be gamed, orders on its local forge, a scripted agent."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from outerloop_hpc.clock import SystemClock
+from outerloop_hpc.forge.local import LocalForge
+from outerloop_hpc.forge.markers import Marker, read
+from outerloop_hpc.forge.port import Change, Comment
+from tests.local.driver import Driver
+from tests.local.scratch import commit, git
+from tests.local.site import Site, document, new_site, tiny_target, wait_for
+
+LABEL = "outerloop:steward"
+TARGET = "tiny"
+BODY = "The evaluation always adds the same bonus.\n\nbenchmark: score\n"
+
+#: A contract with a sibling, which must go on measuring.
+CONTRACT = """\
+benchmarks:
+  - {name: score, command: python3 evaluate.py, metric: score, direction: max, seed_env: SEED, eval_minutes: 1}
+  - {name: other, command: python3 other.py, metric: other, direction: max, eval_minutes: 1}
+budgets: {gpu_hours_per_run: 0, runs_per_week: 100}
+scope: {allowed: [solver.py]}
+steward: {allowed: [evaluate.py, checks]}
+"""
+
+OTHER = "import json\nprint(json.dumps({'other': 1.0}))\n"
+
+#: What agents share: each call is one line in a diary of the host, which is how tests count sessions that were bought.
+PRELUDE = """\
+import json, os, sys, time
+from pathlib import Path
+DIARY = Path({diary!r})
+with DIARY.open("a") as file:
+    file.write(json.dumps({{"cwd": os.getcwd(), "env": dict(os.environ), "brief": sys.stdin.read()}}) + "\\n")
+WORK = Path.cwd()
+
+def end(status, outcome, report="", **more):
+    print(json.dumps({{"outcome": outcome, "report": report, **more}}), flush=True)
+    sys.exit(status)
+
+"""
+
+#: Mends the evaluation as the order asks.
+MEND = """\
+text = (WORK / "evaluate.py").read_text()
+(WORK / "evaluate.py").write_text(text.replace("BONUS", "1000").replace("+ 0", "+ 1000"))
+end(0, "done", "The bonus is gone.", turns=3, cost_usd=0.25)
+"""
+NO_CHANGE = 'end(10, "no-change", "It measures what it should.")\n'
+FAIL = 'sys.stderr.write("it broke\\n")\nsys.exit(3)\n'
+OUTAGE = 'end(75, "outage", "")\n'
+BUDGET = 'end(20, "budget", "half done")\n'
+#: Edits the judged side too.
+CHEAT = """\
+(WORK / "evaluate.py").write_text((WORK / "evaluate.py").read_text() + "# mended\\n")
+(WORK / "solver.py").write_text("ANSWER = 43\\n")
+end(0, "done", "Both sides are better now.")
+"""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A site, its forge, and what its agent was started with."""
+
+    site: Site
+    diary: Path
+    agent: Path
+
+    @property
+    def forge(self) -> LocalForge:
+        return LocalForge(self.site.state / "forge" / TARGET, identity="outerloop", clock=SystemClock())
+
+    def script(self, text: str) -> None:
+        """Give the agent another program."""
+        self.agent.write_text(PRELUDE.format(diary=str(self.diary)) + text, encoding="utf-8")
+
+    def order(
+        self, title: str = "The score can be gamed", body: str = BODY, *, author: str = "ada", label: str = LABEL
+    ) -> str:
+        """Open an order."""
+        return self.forge.open_order(author=author, title=title, body=body, labels=(label,))
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """Return what each session that was bought saw."""
+        if not self.diary.exists():
+            return []
+        return [json.loads(line) for line in self.diary.read_text(encoding="utf-8").splitlines()]
+
+    def tick(self, *, expect: Sequence[int] = (0, 75)) -> list[dict[str, Any]]:
+        """Make one tick and return what it decided."""
+        return self.site.rows("tick", expect=expect)
+
+    def comments(self, order: str) -> list[Comment]:
+        return list(self.forge.comments(order))
+
+    def markers(self, order: str) -> list[str]:
+        """Return the events of claims that the tool has told on an order."""
+        found = [read(one.body) for one in self.comments(order) if one.author == "outerloop"]
+        return [_event(marker) for marker in found if marker is not None]
+
+    def stewards(self) -> list[Path]:
+        """Folders of steward runs, oldest first."""
+        return [folder for folder in self.site.runs() if folder.name.startswith("steward-")]
+
+    def endings(self) -> list[str]:
+        """Return the endings of the steward runs, oldest first; empty for one that has none."""
+        return [
+            next((e["ending"] for e in self.site.events(f) if e["type"] == "run.ended"), "") for f in self.stewards()
+        ]
+
+    def changes(self) -> list[Change]:
+        return list(self.forge.every_change())
+
+    def until_open(self) -> Change:
+        """Tick until a change is open, and told on the order; returns it."""
+
+        def there() -> bool:
+            self.tick()
+            return bool(self.changes())
+
+        wait_for(there, "a change is open")
+        self.tick()
+        (change,) = self.changes()
+        return change
+
+    def until_ended(self, count: int = 1) -> None:
+        """Reconcile until so many steward runs are there and none of them is live."""
+
+        def over() -> bool:
+            self.tick()
+            live = [name for name in self.site.live() if name.startswith("steward-")]
+            return len(self.stewards()) >= count and not live
+
+        wait_for(over, f"{count} steward runs have ended")
+
+    def settle(self) -> None:
+        """Reconcile, without taking anything up, until nothing is live."""
+        self.site.until_closed()
+
+    def claim_ends(self) -> list[dict[str, Any]]:
+        """Return the documents of ended claims of steward orders."""
+        found = [json.loads(document(path)) for path in self.site.state.glob("claims/*/*.ended.json")]
+        return sorted(found, key=lambda one: one["at"])
+
+
+def _event(marker: Marker) -> str:
+    return "claimed" if marker.reason is None else f"ended:{marker.reason}"
+
+
+def new_lane(
+    root: Path,
+    *,
+    script: str = MEND,
+    driver: Driver | None = None,
+    steward: Mapping[str, object] | None = None,
+    validation: str = "",
+    contract: str = CONTRACT,
+    runtime: str = "none",
+) -> Lane:
+    """Make a site whose benchmarks are measured by nobody but the steward's runs.
+
+    Args:
+        steward: keys of ``[steward]`` beside its command.
+    """
+    source = tiny_target(root / "source", contract=contract)
+    (source / "other.py").write_text(OTHER, encoding="utf-8")
+    commit(source)
+    git(source, "config", "receive.denyCurrentBranch", "updateInstead")
+    site = new_site(
+        root / "site",
+        targets={TARGET: source},
+        driver=driver,
+        runtime=runtime,
+        uncontained=json.dumps(runtime == "none"),
+    )
+    agent, diary = root / "agent.py", root / "diary"
+    lane = Lane(site, diary, agent)
+    lane.script(script)
+    keys = {"command": [sys.executable, "-B", str(agent)], "seeds": 2, "minutes": 10, **(steward or {})}
+    lines = [f"validation = {json.dumps(validation)}", 'benchmarks = ["other"]']
+    text = "\n".join(lines) + "\n\n[steward]\n" + "\n".join(f"{key} = {_toml(value)}" for key, value in keys.items())
+    site.extend(text + "\n")
+    return lane
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
