@@ -78,6 +78,28 @@ def unmade(layout: Layout) -> list[str]:
     return [name.removesuffix(".json") for name in fsio.names(layout.making)]
 
 
+def claimed_unmade(layout: Layout, kind: str, target: str) -> list[str]:
+    """Ids of a target's runs that hold an order and are not there yet: their maker is at it, or died.
+
+    One without a claim holds nothing: it may never come to be. What cannot be read counts.
+    """
+    found = []
+    for run_id in unmade(layout):
+        if not run_id.startswith(f"{kind}-{target}-"):
+            continue
+        try:
+            making: Making = load(Making, _making_path(layout, run_id))
+            held = claimed(layout, making.target, making.order)
+        except FileNotFoundError:
+            continue
+        except Fault:
+            found.append(run_id)
+        else:
+            if held is not None and held.spec.run == run_id:
+                found.append(run_id)
+    return found
+
+
 def make_up(layout: Layout, run_id: str, now: datetime) -> None:
     """Make a run whose maker may have died after its claim; harmless while that one is at it.
 

@@ -147,9 +147,9 @@ class StewardLane:
             attempt += 1
 
     def _live(self, target: str) -> int:
-        """Count the steward runs of a target that are live or in the making, by their names."""
+        """Count the steward runs of a target that are live, or claimed and in the making, by their names."""
         count = 0
-        for name in {*runs.live(self._layout), *runs.unmade(self._layout)}:
+        for name in {*runs.live(self._layout), *runs.claimed_unmade(self._layout, KIND, target)}:
             with suppress(UsageError):
                 parsed = parse_run_id(name)
                 count += (parsed.kind, parsed.target) == (KIND, target)

@@ -164,6 +164,8 @@ def new_lane(
     validation: str = "",
     contract: str = CONTRACT,
     runtime: str = "none",
+    submit_lag_s: int = 600,
+    env: Mapping[str, str] | None = None,
 ) -> Lane:
     """Make a site whose benchmarks are measured by nobody but the steward's runs.
 
@@ -178,8 +180,10 @@ def new_lane(
         root / "site",
         targets={TARGET: source},
         driver=driver,
+        env=env,
         runtime=runtime,
         uncontained=json.dumps(runtime == "none"),
+        submit_lag_s=submit_lag_s,
     )
     agent, diary = root / "agent.py", root / "diary"
     lane = Lane(site, diary, agent)
