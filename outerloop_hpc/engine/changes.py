@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from outerloop_hpc.engine.layout import parse_run_id
 from outerloop_hpc.engine.watch import LiveRun
-from outerloop_hpc.errors import OuterloopError
+from outerloop_hpc.errors import Fault, OuterloopError
 from outerloop_hpc.forge.port import Change, Forge
 
 Forges = Callable[[str], Forge | None]
@@ -36,12 +36,21 @@ def look(
         except OuterloopError as error:
             trouble(target, error)
             continue
-        if answers is not None:
-            found.update(_told(by_run, answers))
+        if answers is None:
+            continue
+        for change in answers.values():
+            if change.fault:
+                trouble(target, Fault(change.fault))
+        found.update(_told(by_run, answers))
     return found
 
 
 def _told(
     by_run: Mapping[str, Mapping[str, str]], answers: Mapping[str, Change]
 ) -> dict[str, dict[str, Change | None]]:
-    return {run: {key: answers.get(change) for key, change in asked.items()} for run, asked in by_run.items()}
+    """Arrange the answers by run and key; of one that cannot be read nothing is told."""
+    unread = {change_id for change_id, change in answers.items() if change.fault}
+    return {
+        run: {key: answers.get(change_id) for key, change_id in asked.items() if change_id not in unread}
+        for run, asked in by_run.items()
+    }

@@ -105,7 +105,8 @@ class Sighted(Value):
 class TryEnded(Value):
     """A try is over. ``rule`` names the line of the decision table, ``evidence`` what it rests on.
 
-    ``node_unfit``: by the job's own record ``node`` lacks what it needs.
+    ``node_unfit``: by the job's own record ``node`` lacks what it needs. ``begun``: it had begun what cannot be given
+    back.
     """
 
     type: Literal["try.ended"] = "try.ended"
@@ -117,6 +118,7 @@ class TryEnded(Value):
     word: str = ""
     node: str = ""
     node_unfit: bool = False
+    begun: bool = False
     evidence: dict[str, Any] = Field(default_factory=dict)
     record_outcome: str = ""
     payload: dict[str, Any] = Field(default_factory=dict)

@@ -16,12 +16,13 @@ _RUNNING = "RUNNING"
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What the job itself left for one try."""
+    """What the job itself left for one try. ``begun``: it noted that it began what cannot be given back."""
 
     record: records.Record | None = None
     claim: records.Claim | None = None
     interrupted: records.Interrupted | None = None
     fault: str = ""
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,7 @@ class _Fold:
                 "word": event.word,
                 "node": event.node,
                 "node_unfit": event.node_unfit,
+                "begun": event.begun,
                 "record_outcome": event.record_outcome,
                 "ended_at": self.at,
                 "forgiven": event.rule == ev.GAVE_UP,

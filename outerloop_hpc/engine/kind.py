@@ -24,6 +24,7 @@ class Outcome:
         record_outcome: the record's own outcome (``completed``, ``failed``, ``refused``) when the word is ``record``.
         payload: the record's content for the kind.
         reason: why, for people.
+        begun: whether any try of the step began what no repetition gives back (``records.Begun``).
     """
 
     word: StepWord
@@ -31,6 +32,7 @@ class Outcome:
     payload: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
     node: str = ""
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,9 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
     for key, step in state.steps.items():
         word, last = step.settled(), step.last
         if word is not None and last is not None:
-            outcomes[key] = Outcome(word, last.record_outcome, step.payload, last.reason, last.node)
+            outcomes[key] = Outcome(
+                word, last.record_outcome, step.payload, last.reason, last.node, any(t.begun for t in step.tries)
+            )
     return View(
         read_spec,
         {key: step.spec for key, step in state.steps.items()},

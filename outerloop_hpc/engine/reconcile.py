@@ -160,6 +160,7 @@ def _try_ended(key: str, number: int, ruling: Ruling, evidence: Evidence) -> ev.
         word=ruling.word,
         node="" if node == "None assigned" else node,
         node_unfit=record is not None and record.node_unfit,
+        begun=evidence.files.begun,
         evidence=evidence.summary(),
         record_outcome=record.outcome if record is not None else "",
         payload=record.payload if record is not None and ruling.outcome == "done" else {},

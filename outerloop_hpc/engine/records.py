@@ -15,6 +15,7 @@ CLAIM = "claim.json"
 RECORD = "record.json"
 INTERRUPTED = "interrupted.json"
 HEARTBEAT = "heartbeat.json"
+BEGUN = "begun.json"
 LOG = "log"
 
 
@@ -25,6 +26,19 @@ class Holder(Value):
     pid: int
     job_id: str = ""
     restart: int = 0
+
+
+class Begun(Document):
+    """``eNNNN.begun.json``: from here on the step costs something that no repetition gives back, such as a session.
+
+    Published by the body before that begins. A try that has none has used up nothing, however it ended.
+    """
+
+    name: ClassVar[str] = "begun"
+
+    step: str
+    host: str
+    at: AwareDatetime
 
 
 class Claim(Document):

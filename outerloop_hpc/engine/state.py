@@ -39,6 +39,7 @@ class Try(Value):
     word: str = ""
     node: str = ""
     node_unfit: bool = False
+    begun: bool = False
     record_outcome: str = ""
     ended_at: AwareDatetime | None = None
     forgiven: bool = False

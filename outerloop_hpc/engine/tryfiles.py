@@ -25,17 +25,19 @@ def files_of(folder: Path, present: frozenset[str], current: Try, *, run: str) -
 
     A file that cannot be understood is a fault, never an absence.
     """
+    begun = element_file(current.index, records.BEGUN) in present
     try:
         record = _read(records.Record, folder, present, current.index, records.RECORD)
         if record is not None:
             _check(record, current, run, folder)
-            return Files(record=record)
+            return Files(record=record, begun=begun)
         return Files(
             claim=_read(records.Claim, folder, present, current.index, records.CLAIM),
             interrupted=_read(records.Interrupted, folder, present, current.index, records.INTERRUPTED),
+            begun=begun,
         )
     except Fault as fault:
-        return Files(fault=str(fault))
+        return Files(fault=str(fault), begun=begun)
 
 
 def _read(model: type[Any], folder: Path, present: frozenset[str], index: int, what: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from outerloop_hpc.forge.thread import Said, Thread
 from outerloop_hpc.target.merge import Branches
 
 ALARM = "outerloop:alarm"
+_UNKNOWN = datetime.min.replace(tzinfo=UTC)
 
 
 class LocalForge:
@@ -74,8 +75,25 @@ class LocalForge:
         return [self.order(number) for number in self.order_ids()]
 
     def orders(self, label: str) -> Sequence[Order]:
-        """Return every open order with a label, oldest first."""
-        return [order for order in self.every_order() if order.open and label in order.labels]
+        """Return every open order with a label, oldest first, and those that cannot be read."""
+        every = [self._known(order_id) for order_id in self.order_ids()]
+        return [order for order in every if order.fault or (order.open and label in order.labels)]
+
+    def _known(self, order_id: str) -> Order:
+        try:
+            return self.order(order_id)
+        except Fault as fault:
+            return Order(
+                order_id,
+                "",
+                "",
+                "",
+                trusted=False,
+                labels=(),
+                opened_at=_UNKNOWN,
+                touched_at=_UNKNOWN,
+                fault=str(fault),
+            )
 
     def order(self, order_id: str) -> Order:
         """Return one order as its events make it."""
@@ -149,7 +167,9 @@ class LocalForge:
         return [
             order.order_id
             for order in self.orders(ALARM)
-            if order.author == self.identity and next(self._thread(order.order_id).events())[1].key == key
+            if not order.fault
+            and order.author == self.identity
+            and next(self._thread(order.order_id).events())[1].key == key
         ]
 
     # --- changes
@@ -179,8 +199,14 @@ class LocalForge:
         return self.change(change_id)
 
     def changes(self, change_ids: Sequence[str]) -> Mapping[str, Change]:
-        """Return the named changes that are there."""
-        return {name: self.change(name) for name in change_ids if self._change(name).exists()}
+        """Return the named changes that are there, each with its own fault if it cannot be read."""
+        return {name: self._seen(name) for name in change_ids if self._change(name).exists()}
+
+    def _seen(self, change_id: str) -> Change:
+        try:
+            return self.change(change_id)
+        except Fault as fault:
+            return Change(change_id, "", "", "open", f"change {change_id}", fault=str(fault))
 
     def change_ids(self) -> Sequence[str]:
         """Return the ids of all changes, whatever became of them."""

@@ -11,22 +11,13 @@ from pydantic import AwareDatetime
 
 from outerloop_hpc import fsio
 from outerloop_hpc.documents import Document, load
+from outerloop_hpc.engine import records
 from outerloop_hpc.engine.body import Context
 from outerloop_hpc.steward.findings import SessionFound
 
 _log = logging.getLogger(__name__)
 
-_BEGUN, _HELD = "begun.json", "session.json"
-
-
-class Begun(Document):
-    """``eNNNN.begun.json``: from here on the session costs something; published before its program is started."""
-
-    name: ClassVar[str] = "session-begun"
-
-    step: str
-    host: str
-    at: AwareDatetime
+_HELD = "session.json"
 
 
 class Held(Document):
@@ -38,7 +29,7 @@ class Held(Document):
     found: SessionFound
 
 
-_Kept = TypeVar("_Kept", Begun, Held)
+_Kept = TypeVar("_Kept", records.Begun, Held)
 
 
 def before(context: Context) -> SessionFound | None:
@@ -49,7 +40,7 @@ def before(context: Context) -> SessionFound | None:
     """
     for held in _documents(context, _HELD, Held):
         return held.found
-    for begun in _documents(context, _BEGUN, Begun):
+    for begun in _documents(context, records.BEGUN, records.Begun):
         reason = f"the session that was begun on {begun.host} at {begun.at} died with its job, and left nothing"
         return SessionFound(word="failed", reason=reason)
     return None
@@ -57,12 +48,14 @@ def before(context: Context) -> SessionFound | None:
 
 def begin(context: Context, host: str, at: AwareDatetime) -> None:
     """Note that the session begins now."""
-    fsio.publish(_path(context, _BEGUN), Begun(step=context.element.step.key, host=host, at=at).encoded())
+    fsio.publish(
+        _path(context, records.BEGUN), records.Begun(step=context.element.step.key, host=host, at=at).encoded()
+    )
 
 
 def never_began(context: Context) -> None:
     """Take that back: its container did not start."""
-    fsio.remove(_path(context, _BEGUN))
+    fsio.remove(_path(context, records.BEGUN))
 
 
 def keep(context: Context, found: SessionFound) -> None:

@@ -17,7 +17,7 @@ from outerloop_hpc.engine.claims import ClaimEnded, ended_path
 from outerloop_hpc.engine.lane import Order, Remark, Trouble
 from outerloop_hpc.engine.layout import parse_run_id
 from outerloop_hpc.engine.targets import Sighted, Targets
-from outerloop_hpc.errors import ConfigError, OuterloopError, TryLater, UsageError
+from outerloop_hpc.errors import ConfigError, Fault, OuterloopError, TryLater, UsageError
 from outerloop_hpc.forge import port
 from outerloop_hpc.forge.markers import Standing
 from outerloop_hpc.steward import commission
@@ -83,6 +83,9 @@ class StewardLane:
         book.forget_others(there)
         ready = False
         for order in there:
+            if order.fault:
+                yield Trouble(target, f"order {order.order_id}", Fault(order.fault))
+                continue
             try:
                 wish = self._wish(qualify(order, book.standing(order), names, rules, now), seen, forge, order, book)
             except NotYet as pause:

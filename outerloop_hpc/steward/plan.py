@@ -147,8 +147,8 @@ def _not_held(outcome: Outcome, what: str) -> End | None:
     reason = f"the {what} {_how(outcome)}: {outcome.reason}"
     if outcome.record_outcome == "refused":
         return End("refused", reason, {})
-    if outcome.word == "tries exhausted" and outcome.record_outcome == "infrastructure":
-        # Its last execution says that it began nothing, and looked at what earlier ones had begun before it said so.
+    if what == "session" and not outcome.begun:
+        # Whatever became of its jobs, no session was bought.
         return End("refused", reason, {})
     if outcome.word == "timed out" or outcome.record_outcome == "timed_out":
         return End("budget-exhausted", reason, {})

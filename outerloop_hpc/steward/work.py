@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from outerloop_hpc.documents import Value
 from outerloop_hpc.engine.enclose import Containment
 from outerloop_hpc.engine.ruler import Ruler
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec, digest_of
+from outerloop_hpc.errors import Fault
 
 KIND: Literal["steward"] = "steward"
 ROLE = "steward"
@@ -101,8 +102,17 @@ class StewardWork(Value):
 
 
 def work_of(spec: RunSpec) -> StewardWork:
-    """Read the kind's part of a specification."""
-    return StewardWork.model_validate(spec.work)
+    """Read the kind's part of a specification.
+
+    Raises:
+        Fault: it is not one of this version's.
+    """
+    try:
+        return StewardWork.model_validate(spec.work)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise Fault(f"{spec.run}: spec.json holds no steward's work of this version: {key}: {first['msg']}") from None
 
 
 def dump(work: StewardWork) -> dict[str, Any]:

@@ -1,17 +1,14 @@
-"""kill -9 of a lane's jobs before every effect of their own: one session a claim, one change open, in the end the same."""
+"""kill -9 of a lane's jobs before every effect of their own: one session a claim, one change open at the end."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.local.site import CHECKOUT, environment, wait_for
-from tests.local.steward.lane import Lane, new_lane
+from tests.local.steward.lane import new_lane
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
 
@@ -52,6 +49,7 @@ class Killed:
         (patches / "sitecustomize.py").write_text(text, encoding="utf-8")
         env = {**environment(), "PYTHONPATH": os.pathsep.join([str(patches), str(CHECKOUT)])}
         self.lane = new_lane(root, env=env, steward={"live": orders, "seeds": 1})
+        self.lane.site.extend(f"[limits]\nsubmissions_per_tick = 1000\nlive_runs = {2 * orders}\n")
         self.orders = [self.lane.order(f"Order {number}") for number in range(orders)]
 
     def settle(self) -> None:
@@ -70,19 +68,42 @@ class Killed:
     def _unsaid(self) -> list[str]:
         return [order for order in self.orders if "proposes" not in self.lane.comments(order)[-1].body]
 
-
-@pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path
-    for site in tmp_path.glob("site"):
-        assert site.exists()
+    def sessions_of(self, order: str) -> int:
+        """Count the sessions that were bought for an order."""
+        return sum(f"## The order ({order}, by" in session["brief"] for session in self.lane.sessions())
 
 
-def test_probe(root: Path) -> None:
-    killed = Killed(root, ("session", "validate", "measure"), 3)
+#: More than a job of the step has effects.
+_SESSIONS, _TRIALS = 40, 28
+
+
+def test_a_session_whose_job_is_killed_at_any_effect_is_bought_once_for_its_claim(tmp_path: Path) -> None:
+    killed = Killed(tmp_path, ("session",), _SESSIONS)
     killed.settle()
-    for step in ("session", "validate", "measure"):
-        for d in killed.diaries(step)[-1:]:
-            print(step, d)
-    print(Counter(json.dumps(killed.lane.markers(o)) for o in killed.orders))
-    print(len(killed.lane.sessions()))
+    whole = killed.diaries("session")[_SESSIONS - 1]
+    begun, held = whole.index("publish e0000.begun.json"), whole.index("publish e0000.session.json")
+    agent = next(number for number, effect in enumerate(whole) if number > begun and effect.startswith("command "))
+    assert whole[-1] == "publish e0000.record.json"
+    assert len(whole) < _SESSIONS
+    for number, order in enumerate(killed.orders):
+        # Before this effect, counted from 0, the first job of the order died; that of the last ones did not.
+        lost = begun < number <= held
+        markers = ["claimed", "ended:failed", "claimed"] if lost else ["claimed"]
+        where = f"killed before effect {number}: {whole[number] if number < len(whole) else 'none'}"
+        assert killed.lane.markers(order) == markers, where
+        assert killed.sessions_of(order) == 1 + (agent < number <= held), where
+    assert [change.status for change in killed.lane.changes()] == ["open"] * _SESSIONS
+    print(f"{len(whole)} kill points of a session's job, the session is lost before {held - begun} of them: {whole}")
+
+
+def test_a_trial_whose_jobs_are_killed_at_any_effect_opens_one_change(tmp_path: Path) -> None:
+    killed = Killed(tmp_path, ("validate", "measure"), _TRIALS)
+    killed.settle()
+    for step in ("validate", "measure"):
+        whole = max(killed.diaries(step), key=len)
+        assert whole[-1] == "publish e0000.record.json"
+        assert len(whole) < _TRIALS
+        print(f"{len(whole)} kill points of a {step} job: {whole}")
+    for order in killed.orders:
+        assert (killed.lane.markers(order), killed.sessions_of(order)) == (["claimed"], 1)
+    assert [change.status for change in killed.lane.changes()] == ["open"] * _TRIALS

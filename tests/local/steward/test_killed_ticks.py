@@ -119,9 +119,7 @@ def story(driver: Driver, tmp_path: Path) -> Iterator[Story]:
     made.lane.site.stop_jobs()
 
 
-def _killed_everywhere(
-    story: Story, command: str, goes_on: Callable[[], None], *, every_git: bool = True
-) -> int:
+def _killed_everywhere(story: Story, command: str, goes_on: Callable[[], None], *, every_git: bool = True) -> int:
     """Kill ``command`` before each of its effects and after the last, go on, and compare with the undisturbed end.
 
     ``every_git``: of git commands in a row not only the first.
@@ -133,7 +131,7 @@ def _killed_everywhere(
     points = [
         kill
         for kill in range(1, len(effects) + 2)
-        if every_git or kill > len(effects) or not {effects[kill - 2], effects[kill - 1]} == {("command", "git")}
+        if every_git or kill > len(effects) or {effects[kill - 2], effects[kill - 1]} != {("command", "git")}
     ]
     for kill in points:
         story.restore()
