@@ -7,7 +7,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.bench import help_latency, job_overhead, journal_commit, machine, reconcile_pass, scheduler_calls
+from tests.bench import (
+    forge_calls,
+    help_latency,
+    job_overhead,
+    journal_commit,
+    machine,
+    reconcile_pass,
+    scheduler_calls,
+)
 from tests.bench.figure import Figure, write
 from tests.bench.processes import CHECKOUT
 from tests.bench.table import render
@@ -16,6 +24,7 @@ BENCHMARKS: Mapping[str, Callable[[], list[Figure]]] = {
     "help_latency": help_latency.measure,
     "reconcile_pass": reconcile_pass.measure,
     "scheduler_calls_per_pass": scheduler_calls.measure,
+    "forge_calls_per_tick": forge_calls.measure,
     "journal_commit": journal_commit.measure,
     "job_overhead": job_overhead.measure,
 }
