@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from outerloop_hpc.engine import job, records
 from outerloop_hpc.engine.body import Context, Result, Stop, resolve
 from outerloop_hpc.engine.job import Execution
 from outerloop_hpc.engine.layout import Layout, element_file
+from outerloop_hpc.engine.scratch import scratch_root
 from outerloop_hpc.engine.spec import Image, RunSpec
 from outerloop_hpc.errors import ConfigError, NodeUnfit, OuterloopError, TryLater
 from outerloop_hpc.target.git import NoGit
@@ -78,7 +80,7 @@ def test_the_job_is_named_as_the_scheduler_names_it(environ: Mapping[str, str], 
     ],
 )
 def test_scratch_is_where_the_node_has_it(wanted: str, environ: Mapping[str, str], expected: str | None) -> None:
-    assert job._scratch_root(wanted, environ) == expected
+    assert scratch_root(wanted, environ) == (expected or tempfile.gettempdir())
 
 
 @pytest.mark.parametrize(
