@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import pwd
 import shutil
 import socket
 import sys
@@ -17,6 +16,7 @@ from outerloop_hpc.benchmark.lane import BenchmarkLane
 from outerloop_hpc.benchmark.plan import BenchmarkKind
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.config.settings import Settings
+from outerloop_hpc.config.sources import home_folder
 from outerloop_hpc.engine.carry import Hands
 from outerloop_hpc.engine.changes import Forges
 from outerloop_hpc.engine.events import Author
@@ -167,11 +167,6 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     """Where this user keeps what can be found out again: sacct's columns on this host, digests of images."""
     named = environ.get("XDG_CACHE_HOME", "")
     return (Path(named) if named.startswith("/") else home_folder(environ) / ".cache") / "outerloop-hpc"
-
-
-def home_folder(environ: Mapping[str, str]) -> Path:
-    """Return this user's home; cron may not set it."""
-    return Path(environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)
 
 
 def policy_of(settings: Settings) -> Policy:

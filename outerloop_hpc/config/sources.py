@@ -167,8 +167,12 @@ def _home_folder(environ: Mapping[str, str], variable: str, default: str) -> Pat
     named = environ.get(variable, "")
     if named.startswith("/"):  # the XDG rule: relative ones are to be ignored
         return Path(named)
-    home = environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir  # cron may not set it
-    return Path(home) / default
+    return home_folder(environ) / default
+
+
+def home_folder(environ: Mapping[str, str]) -> Path:
+    """Return this user's home; cron may not set it."""
+    return Path(environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)
 
 
 def _with_user(environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -10,6 +10,8 @@ from outerloop_hpc.errors import NodeUnfit, TryLater
 
 _PROBE_BYTES = 64 * 1024
 _LEAST_FILES = 1_000
+#: What a home must take: sessions, caches and git write there whatever else is said.
+HOME_BYTES = 100 * 10**6
 
 
 class NoRoom(TryLater, NodeUnfit):

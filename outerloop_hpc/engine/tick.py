@@ -35,8 +35,6 @@ _log = logging.getLogger(__name__)
 
 _ROUNDS = 4
 _LARGEST = 1000
-#: What a home must take: sessions, caches and git write there whatever else is said.
-_HOME_BYTES = 100 * 10**6
 _QUIET = frozenset({"wait", "alive"})
 
 
@@ -197,7 +195,7 @@ class Pass:
     def _lack(self) -> str:
         """Say what the state folder's disk lacks; a home without room is told and holds nothing."""
         home, root = self.engine.home, self.engine.layout.root
-        if self._keeps_house and home is not None and (lack := room.lacking(home, _HOME_BYTES)):
+        if self._keeps_house and home is not None and (lack := room.lacking(home, room.HOME_BYTES)):
             said = f"home folder {lack}; what writes there may fail, sessions too: free space"
             self.result.problems += [] if said in self.result.problems else [said]
         there = next(folder for folder in (root, *root.parents) if folder.is_dir())
