@@ -7,21 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.driver import Driver
 from tests.local.site import CHECKOUT, document
 from tests.local.steward.lane import new_lane
 
 pytestmark = pytest.mark.local
 
 
-def test_a_session_is_not_bought_where_scratch_is_too_small(tmp_path: Path, driver: Driver) -> None:
-    lane = new_lane(tmp_path, driver=driver)
+def test_a_session_is_not_bought_where_scratch_is_too_small(tmp_path: Path) -> None:
+    lane = new_lane(tmp_path)
     definition = (CHECKOUT / "jobs" / "session.toml").read_text(encoding="utf-8")
     own = lane.site.state / "jobs" / "session.toml"
     own.parent.mkdir()
-    own.write_text(
-        definition.replace("min_free_gb = 2 ", "min_free_gb = 1e9 ").replace("max_tries = 3", "max_tries = 2")
-    )
+    small = definition.replace("min_free_gb = 2 ", "min_free_gb = 1e9 ")
+    own.write_text(small.replace("max_tries = 3", "max_tries = 2"), encoding="utf-8")
     order = lane.order()
     lane.until_ended()
     (run,) = lane.stewards()[:1]
