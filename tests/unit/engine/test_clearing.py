@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +43,8 @@ def test_folders_without_rights_are_removed_too(tmp_path: Path) -> None:
     folder = tree(tmp_path / "tree")
     (folder / "1").chmod(0o000)
     folder.chmod(0o555)
+    assert not remove(folder, after(0)).whole
+    assert folder.stat().st_mode & 0o777 == 0o700, "root needs no rights, everybody else does"
     assert remove(folder, lambda: False).whole
     assert not folder.exists()
 
@@ -77,6 +80,23 @@ def test_a_tree_that_is_too_deep_is_left_and_said(tmp_path: Path) -> None:
     done = remove(folder, lambda: False)
     assert not done.whole
     assert "too deep" in done.trouble
+
+
+def test_what_is_mounted_in_a_tree_is_not_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tree(tmp_path / "tree")
+    mounted = (folder / "1").stat().st_ino
+    real = os.fstat
+
+    def fstat(opened: int) -> os.stat_result:
+        found = real(opened)
+        values = list(found)
+        values[stat.ST_DEV] += found.st_ino == mounted
+        return os.stat_result(values)
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    done = remove(folder, lambda: False)
+    assert done.trouble == f"{folder}/1: something is mounted there"
+    assert [str(path.relative_to(folder)) for path in sorted(folder.rglob("*"))] == ["1", "1/file"]
 
 
 def test_one_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

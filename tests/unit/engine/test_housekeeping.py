@@ -197,6 +197,16 @@ def test_a_clone_that_grows_is_in_use_however_short_the_disk_is(layout: Layout) 
     assert (done.removed, clone.exists()) == (1, False)
 
 
+def test_a_leftover_that_changed_since_it_was_looked_at_stays(layout: Layout) -> None:
+    path = layout.live / ".tmp-0123456789abcdef"
+    path.write_bytes(b"x")
+    seen = {"live/.tmp-0123456789abcdef": Sighting(at=ago(days=9), host="h", mark="as it was")}
+    # This pass goes on behind the folder of it.
+    (layout.tick / "leftovers.json").write_bytes(Leftovers(after="live", seen=seen).encoded())
+    assert tidy(layout, NOW).removed == 0
+    assert path.exists()
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -134,11 +135,22 @@ def test_a_link_with_the_name_of_scratch_is_not_followed(tmp_path: Path) -> None
     assert (real / HOLDER).exists()
 
 
-def test_scratch_of_another_user_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def of_another(found: os.stat_result) -> os.stat_result:
+    values = list(found)
+    values[stat.ST_UID] += 1
+    return os.stat_result(values)
+
+
+@pytest.mark.parametrize(("owner", "look"), [(Path, "lstat"), (os, "fstat")], ids=["the folder", "its holder's file"])
+def test_scratch_of_another_user_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, look: str
+) -> None:
     folder = left(tmp_path)
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert sweep(str(tmp_path), LATER) == []
-    assert (folder / HOLDER).exists()
+    real = getattr(owner, look)
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, look, lambda what: of_another(real(what)))
+        assert sweep(str(tmp_path), LATER) == []
+    assert (folder / "session" / "deep" / "file").exists()
 
 
 def test_nothing_beside_scratch_is_reached_through_links_in_it(tmp_path: Path) -> None:
