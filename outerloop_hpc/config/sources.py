@@ -273,7 +273,8 @@ def _explained(error: ValidationError, origins: Mapping[str, str]) -> str:
         dotted = ".".join(str(part) for part in problem["loc"] if part != "[key]")
         text = problem["msg"].removeprefix("Value error, ")
         given = "" if _unspeakable(problem) else f" (given: {problem['input']!r:.80})"
-        lines[f"{_said_by(dotted, origins)}: {dotted}: {text}{given}"] = None
+        where = f"{_said_by(dotted, origins)}: {dotted}: " if dotted else ""  # of all sections together
+        lines[f"{where}{text}{given}"] = None
     return "\n".join(lines)
 
 

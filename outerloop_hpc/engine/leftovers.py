@@ -93,7 +93,8 @@ def _folders(
 
 
 def _is_place(folder: tuple[str, ...], name: str) -> bool:
-    return not name.endswith(".git") and (bool(folder) or name in _PLACES)
+    # A name that is no text is nothing of ours, and could not be remembered.
+    return name.isprintable() and not name.endswith(".git") and (bool(folder) or name in _PLACES)
 
 
 def leftovers_in(folder: Path) -> Iterator[Path]:

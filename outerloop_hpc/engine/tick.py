@@ -214,8 +214,9 @@ class Pass:
         done = self.result.tidied
         try:
             done = self.result.tidied = Housekeeping(hands.layout, hands.clock, hands.author.host, share).run()
-        except (OuterloopError, OSError) as error:
-            self.result.problems.append(f"housekeeping: {error}; the next tick tries again")
+        except Exception as error:  # noqa: BLE001 - what is to be thrown away must not stop what is to be kept
+            _log.exception("housekeeping failed")
+            self.result.problems.append(f"housekeeping: {type(error).__name__}: {error}; the next tick tries again")
         self.result.problems += done.problems
         if done.removed:
             reason = f"{done.removed} leftovers, {done.bytes} bytes{'; the next tick goes on' if done.more else ''}"

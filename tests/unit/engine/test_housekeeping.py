@@ -292,6 +292,21 @@ def test_a_pass_that_finds_nothing_writes_nothing(layout: Layout) -> None:
     assert files(layout.root) == set()
 
 
+def test_a_folder_whose_name_is_no_text_stops_nothing(layout: Layout) -> None:
+    (layout.root / "jobs" / "a").mkdir(parents=True)
+    (layout.root / "jobs" / os.fsdecode(b"\xff")).mkdir()
+    (layout.live / ".tmp-0123456789abcdef").write_bytes(b"x")
+    assert tidy(layout, NOW, Share(items=1)).removed == 0
+    assert tidy(layout, NOW + timedelta(days=1)).removed == 1
+
+
+def test_looking_does_not_use_up_the_time_for_removing(layout: Layout) -> None:
+    closed_run(layout)
+    for number in range(100):
+        (layout.claims / f"{number:02d}").mkdir(parents=True)
+    assert tidy(layout, NOW, Share(seconds=20), step=1.0).removed == 1
+
+
 def test_folders_are_gone_round_in_turn(layout: Layout) -> None:
     everything = ["/".join(folder) for folder, _ in folders(layout.root, "")]
     assert everything == ["", "live", "mirrors", "results", "results/iris", "results/iris/score", "tick", "tidy"]
