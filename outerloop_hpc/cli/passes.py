@@ -110,6 +110,11 @@ def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool,
         "parked": result.parked,
         "refused": result.refused,
         "scheduler_calls": result.calls,
+        "housekeeping": {
+            "removed": result.tidied.removed,
+            "bytes": result.tidied.bytes,
+            "more": result.tidied.more,
+        },
     }
     if not quiet:
         out.show(here, command, columns, rows, meta=meta)

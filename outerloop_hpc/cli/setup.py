@@ -34,6 +34,17 @@ kind = "auto"          # slurm when sbatch is on PATH, else this machine
 
 [container]
 uncontained = {uncontained}
+
+[housekeeping]         # what each tick clears away; the same without grace and tenfold while the disk is short
+# grace_hours = 24     # so long a closed run keeps what helps debugging it
+# items = 20
+# seconds = 30
+
+[steward]              # the steward lane; off without a command
+# command = ["python3", "{{files}}/agent.py"]
+# files = "agent"      # folder that a session sees read-only
+# key_file = "keys/steward"      # chmod 600; no other role has the same
+# key_env = "MODEL_API_KEY"
 """
 
 _TARGET = """
@@ -107,7 +118,7 @@ def init(
 
 @lists
 def doctor(context: typer.Context, *, out: Out) -> None:
-    """Check the state folder, its filesystem, clocks, git, the scheduler and the container runtime.
+    """Check the state folder, its filesystem, clocks, git, the scheduler, the container runtime, and the roles.
 
     Example: outerloop-hpc doctor
 
@@ -115,7 +126,8 @@ def doctor(context: typer.Context, *, out: Out) -> None:
     """
     from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - heavy
     from outerloop_hpc.cli.wiring import wanted_kind  # noqa: PLC0415 - as above
-    from outerloop_hpc.doctor.checks import Doctor, Level  # noqa: PLC0415 - as above
+    from outerloop_hpc.doctor.checks import Doctor  # noqa: PLC0415 - as above
+    from outerloop_hpc.doctor.finding import Level  # noqa: PLC0415 - as above
     from outerloop_hpc.process import run_command  # noqa: PLC0415 - as above
 
     shown = (Column("level"), Column("check"), Column("saw", cut=True), Column("advice", cut=True))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import getpass
 import os
-import pwd
 import shutil
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from outerloop_hpc import __version__
@@ -16,9 +16,11 @@ from outerloop_hpc.benchmark.lane import BenchmarkLane
 from outerloop_hpc.benchmark.plan import BenchmarkKind
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.config.settings import Settings
+from outerloop_hpc.config.sources import home_folder
 from outerloop_hpc.engine.carry import Hands
 from outerloop_hpc.engine.changes import Forges
 from outerloop_hpc.engine.events import Author
+from outerloop_hpc.engine.housekeeping import Share
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.lane import Lane
 from outerloop_hpc.engine.layout import Layout
@@ -83,6 +85,13 @@ def build_engine(
         ),
         largest=largest,
         cluster=settings.slurm.cluster if default == "slurm" else "",
+        share=Share(
+            grace=timedelta(hours=settings.housekeeping.grace_hours),
+            items=settings.housekeeping.items,
+            seconds=settings.housekeeping.seconds,
+            skew=timedelta(seconds=settings.reconcile.skew_s),
+        ),
+        home=home_folder(environ),
     )
 
 
@@ -145,8 +154,7 @@ def build_slurm(settings: Settings, environ: Mapping[str, str]) -> SlurmCompute:
 def cache_folder(environ: Mapping[str, str]) -> Path:
     """Where this user keeps what can be found out again: sacct's columns on this host, digests of images."""
     named = environ.get("XDG_CACHE_HOME", "")
-    home = environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
-    return (Path(named) if named.startswith("/") else Path(home) / ".cache") / "outerloop-hpc"
+    return (Path(named) if named.startswith("/") else home_folder(environ) / ".cache") / "outerloop-hpc"
 
 
 def policy_of(settings: Settings) -> Policy:

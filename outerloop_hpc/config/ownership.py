@@ -1,4 +1,4 @@
-"""Which sbatch options a site or a step may set: those that carry no promise of this tool. Pure."""
+"""What settings may name: sbatch options that carry no promise of this tool, variables that steer no program. Pure."""
 
 from __future__ import annotations
 
@@ -57,4 +57,29 @@ def refused_option(option: str) -> str | None:
     for owned in sorted(OWNED_OPTIONS):
         if owned.startswith(option):
             return f"{option!r} cannot be set here: outerloop-hpc decides --{owned} for each job"
+    return None
+
+
+#: Variables that programs obey: a key in one of them would change what runs, or be taken for something else.
+_STEERING: Final = frozenset(
+    {"BASH_ENV", "ENV", "HOME", "IFS", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TEMP", "TMP", "TMPDIR", "USER"}
+)
+_STEERING_FAMILIES: Final = (
+    "APPTAINER",
+    "GIT_",
+    "LC_",
+    "LD_",
+    "OUTERLOOP_",
+    "PYTHON",
+    "SBATCH_",
+    "SINGULARITY",
+    "SLURM_",
+    "SRUN_",
+)
+
+
+def refused_variable(name: str) -> str | None:
+    """Say why no role finds its key in this variable; ``None`` when it may."""
+    if name in _STEERING or name.startswith(_STEERING_FAMILIES):
+        return f"{name} steers programs; a key goes into a variable of its own, such as MODEL_API_KEY"
     return None

@@ -5,13 +5,14 @@ Every scalar is strict: ``parallel = "4"`` in a file is a mistake that is named,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
 
-from outerloop_hpc.config.ownership import refused_option
+from outerloop_hpc.config.ownership import refused_option, refused_variable
 
 #: Names of targets: they become folder, mirror and job names.
 TARGET_NAME: Final = r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$"
@@ -195,6 +196,28 @@ class Forge(Section):
     identity: Annotated[Text, Field(pattern=r"^[A-Za-z0-9_.\[\]-]{1,64}$")] = "outerloop"
 
 
+class Housekeeping(Section):
+    """What each tick clears away, oldest first, and how much of it.
+
+    While the disk of the state folder is short there is no grace, and ten times as much is done.
+
+    Attributes:
+        grace_hours: leftovers, and what a closed run keeps for debugging, stay so long.
+        items: things that one tick goes over.
+        seconds: that one tick may take over it.
+    """
+
+    grace_hours: Count = 24
+    items: Positive = 20
+    seconds: Positive = 30
+
+
+def _key_variable(value: str) -> str:
+    if problem := refused_variable(value):
+        raise ValueError(problem)
+    return value
+
+
 class Agent(Section):
     """The program that plays a role. It runs contained, and sees its workspace, its brief and its own key.
 
@@ -209,8 +232,14 @@ class Agent(Section):
     command: tuple[Annotated[Text, AfterValidator(_line)], ...] = ()
     files: Annotated[PathText, AfterValidator(_line)] = ""
     key_file: Annotated[PathText, AfterValidator(_line)] = ""
-    key_env: Annotated[Text, Field(pattern=r"^([A-Z][A-Z0-9_]{0,63})?$")] = ""
+    key_env: Annotated[Text, Field(pattern=r"^([A-Z][A-Z0-9_]{0,63})?$"), AfterValidator(_key_variable)] = ""
     network: Flag = True
+
+    @model_validator(mode="after")
+    def _key_can_be_found(self) -> Self:
+        if self.key_file and not self.key_env:
+            raise ValueError("key_file is set, and key_env is not: the session could not find its key; set key_env")
+        return self
 
 
 class Steward(Agent):
@@ -268,6 +297,19 @@ class Settings(Section):
     limits: Limits = Limits()
     container: Container = Container()
     bench: Bench = Bench()
+    housekeeping: Housekeeping = Housekeeping()
     forge: Forge = Forge()
     steward: Steward = Steward()
     targets: Mapping[Annotated[str, Field(pattern=TARGET_NAME)], Target] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _each_role_has_its_own_key(self) -> Self:
+        """Compare the files behind the names: a link to another role's key is that key."""
+        owners: dict[str, str] = {}
+        for role, section in self:
+            if isinstance(section, Agent) and section.key_file:
+                file = os.path.realpath(section.key_file)
+                owner = owners.setdefault(file, role)
+                if owner != role:
+                    raise ValueError(f"[{owner}] and [{role}] have one key_file, {file}; give each role its own key")
+        return self

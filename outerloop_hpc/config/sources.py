@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from outerloop_hpc.config.keys import SECTIONS, misspelt, parsed, resolved, unknown
 from outerloop_hpc.config.settings import Settings
@@ -166,8 +167,12 @@ def _home_folder(environ: Mapping[str, str], variable: str, default: str) -> Pat
     named = environ.get(variable, "")
     if named.startswith("/"):  # the XDG rule: relative ones are to be ignored
         return Path(named)
-    home = environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir  # cron may not set it
-    return Path(home) / default
+    return home_folder(environ) / default
+
+
+def home_folder(environ: Mapping[str, str]) -> Path:
+    """Return this user's home; cron may not set it."""
+    return Path(environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)
 
 
 def _with_user(environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -267,9 +272,15 @@ def _explained(error: ValidationError, origins: Mapping[str, str]) -> str:
     for problem in error.errors(include_url=False):
         dotted = ".".join(str(part) for part in problem["loc"] if part != "[key]")
         text = problem["msg"].removeprefix("Value error, ")
-        given = "" if isinstance(problem["input"], dict) else f" (given: {problem['input']!r:.80})"
-        lines[f"{_said_by(dotted, origins)}: {dotted}: {text}{given}"] = None
+        given = "" if _unspeakable(problem) else f" (given: {problem['input']!r:.80})"
+        where = f"{_said_by(dotted, origins)}: {dotted}: " if dotted else ""  # of all sections together
+        lines[f"{where}{text}{given}"] = None
     return "\n".join(lines)
+
+
+def _unspeakable(problem: ErrorDetails) -> bool:
+    """Whether what was given stays unsaid: whole sections, and what may be a key that was put in the wrong place."""
+    return isinstance(problem["input"], dict | BaseModel) or problem["loc"][-1:] in {("key_env",), ("key_file",)}
 
 
 def _said_by(dotted: str, origins: Mapping[str, str]) -> str:

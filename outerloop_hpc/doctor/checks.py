@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 
 from outerloop_hpc import fsio
 from outerloop_hpc.config.settings import Settings
+from outerloop_hpc.config.sources import home_folder
 from outerloop_hpc.container.choose import choose
+from outerloop_hpc.doctor.finding import Finding, Level
+from outerloop_hpc.doctor.roles import RoleChecks
+from outerloop_hpc.engine import room
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.errors import OuterloopError
 from outerloop_hpc.process import Runner
@@ -27,24 +29,6 @@ _SKEW_S = 5.0
 #: Ticks come every few minutes; after so long without one something has taken them away.
 _LATE_HOURS = 1.0
 _TIMEOUT_S = 20.0
-
-
-class Level(StrEnum):
-    """How bad it is. ``WARN`` limits something; ``FAIL`` stops the tool from working."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One check's answer."""
-
-    check: str
-    level: Level
-    saw: str
-    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +47,7 @@ class Doctor:
 
     def examine(self) -> Iterator[Finding]:
         """Yield the findings of every check; a check that breaks is a finding itself."""
+        roles = RoleChecks(self.settings, self.layout, self.environ, self.run)
         checks: tuple[Callable[[], Iterator[Finding]], ...] = (
             self._folder,
             self._probes,
@@ -72,6 +57,9 @@ class Doctor:
             self._scheduler,
             self._containers,
             self._targets,
+            roles.forge,
+            roles.definitions,
+            roles.roles,
             self._last_pass,
         )
         for check in checks:
@@ -104,14 +92,18 @@ class Doctor:
         yield Finding("fsync", Level.OK if found.sync else Level.FAIL, "files and folders can be made durable")
 
     def _space(self) -> Iterator[Finding]:
-        free = shutil.disk_usage(self.layout.root).free
+        """Write a file: a quota that is used up does not show in what a filesystem says of itself."""
         wanted = int(self.settings.state.min_free_gb * 10**9)
-        level = Level.OK if free >= wanted else Level.WARN
-        advice = "" if free >= wanted else "nothing is launched below [state] min_free_gb"
-        yield Finding("free space", level, f"{free / 10**9:.1f} GB, {wanted / 10**9:g} wanted", advice)
-        inodes = os.statvfs(self.layout.root)
-        if inodes.f_files and inodes.f_favail < inodes.f_files // 100:
-            yield Finding("inodes", Level.WARN, f"{inodes.f_favail} of {inodes.f_files} left", "remove old runs")
+        if lack := room.lacking(self.layout.root, wanted):
+            yield Finding("room", Level.WARN, lack, "nothing is launched until there is room; see [state] min_free_gb")
+        else:
+            free = shutil.disk_usage(self.layout.root).free
+            yield Finding("room", Level.OK, f"{free / 10**9:.1f} GB, {wanted / 10**9:g} wanted; a file can be written")
+        home = home_folder(self.environ)
+        if lack := room.lacking(home, room.HOME_BYTES):
+            yield Finding("home", Level.WARN, lack, "what writes there may fail, sessions too: free space")
+        else:
+            yield Finding("home", Level.OK, f"{home}: a file can be written")
 
     def _clock(self) -> Iterator[Finding]:
         """Compare this host's clock with the file server's; ages are measured by sightings, so skew only delays."""

@@ -15,6 +15,7 @@ from outerloop_hpc.engine import archive, ending, inbox, publish, records
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.changes import Forges
 from outerloop_hpc.engine.evidence import Index
+from outerloop_hpc.engine.housekeeping import marker_of
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.layout import Layout, element_file
 from outerloop_hpc.engine.plan import Plan
@@ -235,4 +236,7 @@ def leave_live_index(layout: Layout, run: LiveRun) -> None:
         if submission.compute == "local":
             fsio.remove(layout.local / f"{name}.jsonl")
     run.journal.save_snapshot(run.state)
+    if run.state.changed_at is not None:
+        fsio.make_folder(layout.tidy)
+        fsio.publish(layout.tidy / marker_of(run.run_id, run.state.changed_at), b"")
     fsio.remove(layout.live / run.run_id)

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -25,7 +23,7 @@ from typing import Any
 from outerloop_hpc import fsio
 from outerloop_hpc.clock import Clock, SystemClock
 from outerloop_hpc.documents import decode, load
-from outerloop_hpc.engine import records
+from outerloop_hpc.engine import records, scratch
 from outerloop_hpc.engine.body import Context, Result, Stop, carried_out, resolve
 from outerloop_hpc.engine.layout import Layout, element_file
 from outerloop_hpc.engine.spec import RunSpec, file_digest
@@ -108,25 +106,27 @@ class Execution:
             return Result("infrastructure", why, node_unfit=True)
         if file_digest(data) != manifest.spec_digest:
             return Result("refused", f"the run's specification is not the one that was submitted ({manifest.run})")
-        element = manifest.elements[self.index]
+        element, log = manifest.elements[self.index], self._file(records.LOG)
+        root = scratch.scratch_root(spec.scratch, self.environ)
+        scratch.sweep(root, self.started_at)
+        with ExitStack() as held:
+            try:
+                own = held.enter_context(scratch.made(root, self.nonce, self.started_at))
+            except OSError as error:
+                return Result("infrastructure", f"no scratch space: {error}", node_unfit=True)
+            return self._in(Context(spec, element, layout, own, log, self.stop, deadline_s, self.environ))
+
+    def _in(self, context: Context) -> Result:
+        """Carry out the body; whatever it raises becomes a result."""
+        step = context.element.step
         try:
-            scratch = Path(tempfile.mkdtemp(prefix=f"ol-{self.nonce}-", dir=_scratch_root(spec.scratch, self.environ)))
-        except OSError as error:
-            return Result("infrastructure", f"no scratch space: {error}", node_unfit=True)
-        try:
-            body = resolve(element.step.body)
-            context = Context(
-                spec, element, layout, scratch, self._file(records.LOG), self.stop, deadline_s, self.environ
-            )
-            return carried_out(body, context)
+            return carried_out(resolve(step.body), context)
         except OuterloopError as error:
             return Result("infrastructure", str(error))
         except Exception as error:  # noqa: BLE001 - whatever a body raises must end in a record
-            _log.exception("the body of %s failed", element.step.key)
+            _log.exception("the body of %s failed", step.key)
             tail = "".join(traceback.format_exception_only(error)).strip()
             return Result("infrastructure", f"the job's own program failed: {tail[-500:]}")
-        finally:
-            _remove_tree(scratch)
 
     def _conclude(self, manifest: records.Manifest, result: Result) -> None:
         """Write the record last. A signal leaves ``interrupted``: Slurm's word says what it meant."""
@@ -181,28 +181,6 @@ def _job_id(environ: Mapping[str, str]) -> str:
     if array and task:
         return f"{array}_{task}"
     return environ.get("SLURM_JOB_ID") or environ.get("OUTERLOOP_LOCAL_JOB") or f"pid-{os.getpid()}"
-
-
-def _scratch_root(wanted: str, environ: Mapping[str, str]) -> str | None:
-    """Where scratch goes on this node; a variable that the node does not set falls back to TMPDIR."""
-    if wanted.startswith("$"):
-        variable, _, rest = wanted[1:].partition("/")
-        base = environ.get(variable, "")
-        wanted = f"{base}/{rest}" if base else ""
-    return wanted or environ.get("SLURM_TMPDIR") or environ.get("TMPDIR") or None
-
-
-def _remove_tree(folder: Path) -> None:
-    """Remove scratch, also folders in it that were made read-only (a cache of Go modules is a tree of them)."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if not folder.exists():
-        return
-    for parent, names, _ in os.walk(folder):
-        for path in (Path(parent, name) for name in names):
-            if not path.is_symlink():
-                with suppress(OSError):
-                    path.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Signals:

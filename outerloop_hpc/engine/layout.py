@@ -111,6 +111,11 @@ class Layout:
         return self.root / "live"
 
     @property
+    def tidy(self) -> Path:
+        """One empty file per closed run that housekeeping has not gone over yet."""
+        return self.root / "tidy"
+
+    @property
     def runs(self) -> Path:
         """Month folders of runs."""
         return self.root / "runs"

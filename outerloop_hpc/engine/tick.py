@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 
 from outerloop_hpc import collector, fsio
-from outerloop_hpc.engine import changes, reconcile, runs, silence, watch
+from outerloop_hpc.engine import changes, reconcile, room, runs, silence, watch
 from outerloop_hpc.engine.carry import Carrier, Hands, leave_live_index
 from outerloop_hpc.engine.evidence import Index, ref_of
+from outerloop_hpc.engine.housekeeping import Housekeeping, Share, Tidied
 from outerloop_hpc.engine.journal import Overtaken
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.lane import Lane, Order, Remark
@@ -53,6 +54,8 @@ class Engine:
     Attributes:
         default: the compute that new submissions go to.
         largest: says how many elements an array may have there; asked only when something is to be submitted.
+        share: how much each tick clears away.
+        home: this user's home folder; a tick says when it has no room.
     """
 
     hands: Hands
@@ -62,6 +65,8 @@ class Engine:
     limits: Limits
     largest: Callable[[], int] = lambda: _LARGEST
     cluster: str = ""
+    share: Share = field(default_factory=Share)
+    home: Path | None = None
 
     @property
     def layout(self) -> Layout:
@@ -85,6 +90,7 @@ class PassResult:
         held: why nothing was launched; empty when launches were allowed.
         parked: live runs that wait for a person.
         refused: submissions that the scheduler refused; they are tried again after a pause.
+        tidied: what was cleared away.
     """
 
     lines: list[tuple[str, Line]] = field(default_factory=list)
@@ -98,6 +104,7 @@ class PassResult:
     refused: int = 0
     calls: int = 0
     unavailable: bool = False
+    tidied: Tidied = field(default_factory=Tidied)
 
 
 class Pass:
@@ -131,8 +138,13 @@ class Pass:
             return self._run()
 
     def _run(self) -> PassResult:
+        lack = self._lack()
+        if short := bool(lack) and self._keeps_house:
+            # Before anything is written: what this frees may be what the pass needs.
+            self._tidy(self.engine.share.on_short_disk())
+            lack = self._lack()
         self._beat("started")
-        self.result.held = self._why_held()
+        self.result.held = self._why_held(lack)
         if not self.dry_run and not self.only:
             for run_id in runs.unmade(self.engine.layout):
                 self._isolated(run_id, partial(runs.make_up, self.engine.layout, run_id, self.now))
@@ -152,6 +164,8 @@ class Pass:
         self.result.problems += carrier.problems
         self.result.faults += carrier.faults
         self.result.unavailable |= carrier.unavailable
+        if self._keeps_house and not short:
+            self._tidy(self.engine.share)
         self._beat("completed")
         return self.result
 
@@ -174,15 +188,39 @@ class Pass:
         said = {"schema": f"{phase}/1", "at": stamp(self.now), "host": author.host, "pid": author.pid}
         fsio.replace(folder / f"{phase}.json", json.dumps(said).encode() + b"\n")
 
-    def _why_held(self) -> str:
-        layout, needed = self.engine.layout, self.engine.limits.min_free_bytes
+    @property
+    def _keeps_house(self) -> bool:
+        return self.launch and not self.only and not self.dry_run
+
+    def _lack(self) -> str:
+        """Say what the state folder's disk lacks; a home without room is told and holds nothing."""
+        home, root = self.engine.home, self.engine.layout.root
+        if self._keeps_house and home is not None and (lack := room.lacking(home, room.HOME_BYTES)):
+            said = f"home folder {lack}; what writes there may fail, sessions too: free space"
+            self.result.problems += [] if said in self.result.problems else [said]
+        there = next(folder for folder in (root, *root.parents) if folder.is_dir())
+        return room.lacking(there, self.engine.limits.min_free_bytes, write=not self.dry_run)
+
+    def _why_held(self, lack: str) -> str:
+        layout = self.engine.layout
         for sentinel in ("PAUSE", "HOLD"):
             if (layout.tick / sentinel).exists():
                 return f"{layout.tick / sentinel} is there; remove it to launch again"
-        free = shutil.disk_usage(layout.root if layout.root.exists() else "/").free
-        if free < needed:
-            return f"{layout.root}: {free / 2**30:.1f} GiB free, {needed / 2**30:.1f} wanted"
-        return ""
+        return lack
+
+    def _tidy(self, share: Share) -> None:
+        """Clear away this pass's share; whatever goes wrong there stops nothing."""
+        hands = self.engine.hands
+        done = self.result.tidied
+        try:
+            done = self.result.tidied = Housekeeping(hands.layout, hands.clock, hands.author.host, share).run()
+        except Exception as error:  # noqa: BLE001 - what is to be thrown away must not stop what is to be kept
+            _log.exception("housekeeping failed")
+            self.result.problems.append(f"housekeeping: {type(error).__name__}: {error}; the next tick tries again")
+        self.result.problems += done.problems
+        if done.removed:
+            reason = f"{done.removed} leftovers, {done.bytes} bytes{'; the next tick goes on' if done.more else ''}"
+            self.result.lines.append(("housekeeping", Line("leftovers", "housekeeping.removed", "remove", reason)))
 
     def _load(self, wanted: Iterable[str]) -> Iterator[watch.LiveRun]:
         for run_id in wanted:

@@ -39,8 +39,6 @@ def check_role(given: Steward) -> None:
         ConfigError: they are not; the text says which.
     """
     if given.key_file:
-        if not given.key_env:
-            raise ConfigError("[steward] key_file is set, and key_env is not: the session could not find its key")
         read_secret(Path(given.key_file))
     if given.files and not Path(given.files).is_dir():
         raise ConfigError(f"{given.files}: the folder of the steward's files is not there; see [steward] files")

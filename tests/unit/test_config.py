@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from outerloop_hpc.config.keys import SECTIONS, resolved
 from outerloop_hpc.config.ownership import OWNED_OPTIONS, refused_option
 from outerloop_hpc.config.secret import read_secret
-from outerloop_hpc.config.settings import NAMED_OPTIONS, Settings, State
+from outerloop_hpc.config.settings import NAMED_OPTIONS, Agent, Settings, State, Steward
 from outerloop_hpc.config.sources import BUILT_IN, COMMAND_LINE, Loaded, as_rows, load
 from outerloop_hpc.errors import ConfigError
 
@@ -404,3 +405,85 @@ def test_a_targets_name_leads_to_no_folder_above_and_no_hidden_one(place: Place,
     place.write(f'[targets."{name}"]\nrepository = "/somewhere"\n')
     with pytest.raises(ConfigError, match="targets"):
         place.load()
+
+
+# --- keys of roles --------------------------------------------------------------------------------------------------
+
+
+class TwoRoles(Settings):
+    """What settings will be with a second role."""
+
+    reviewer: Agent = Agent()
+
+
+def two_roles(root: Path, **keys: str) -> TwoRoles:
+    roles = {role: Agent(key_file=keys[role], key_env="MODEL_KEY") for role in keys if role != "steward"}
+    steward = Steward(key_file=keys["steward"], key_env="MODEL_KEY")
+    return TwoRoles(state=State(root=root), steward=steward, **roles)
+
+
+@pytest.mark.parametrize("other", ["key", "./key", "sub/../key", "link", "folder/key"])
+def test_two_roles_never_share_a_key_file_under_whatever_name(tmp_path: Path, other: str) -> None:
+    (tmp_path / "key").write_text("s3cret", encoding="utf-8")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link").symlink_to("key")
+    (tmp_path / "folder").symlink_to(tmp_path)
+    with pytest.raises(ValidationError, match=r"\[steward\] and \[reviewer\] have one key_file"):
+        two_roles(tmp_path, steward=str(tmp_path / "key"), reviewer=f"{tmp_path}/{other}")
+
+
+def test_roles_with_a_key_each_or_none_are_fine(tmp_path: Path) -> None:
+    two_roles(tmp_path, steward=str(tmp_path / "key"), reviewer=str(tmp_path / "other"))
+    two_roles(tmp_path, steward=str(tmp_path / "key"))
+    assert TwoRoles(state=State(root=tmp_path)).reviewer.key_file == ""
+
+
+def test_a_key_that_its_session_could_not_find_is_refused(place: Place) -> None:
+    place.write('[steward]\nkey_file = "key"\n')
+    with pytest.raises(ConfigError, match=r"outerloop.toml: steward: key_file is set, and key_env is not"):
+        place.load()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PATH",
+        "HOME",
+        "TMPDIR",
+        "BASH_ENV",
+        "LD_PRELOAD",
+        "PYTHONPATH",
+        "APPTAINERENV_X",
+        "SINGULARITY_BIND",
+        "GIT_SSH_COMMAND",
+        "SLURM_JOB_ID",
+        "SBATCH_ACCOUNT",
+        "OUTERLOOP_ROLE",
+    ],
+)
+def test_a_key_is_not_put_into_a_variable_that_steers_programs(place: Place, name: str) -> None:
+    place.write(f'[steward]\nkey_file = "key"\nkey_env = "{name}"\n')
+    with pytest.raises(ConfigError, match=f"steward.key_env: {name} steers programs"):
+        place.load()
+
+
+@pytest.mark.parametrize("name", ["MODEL_API_KEY", "GITHUB_TOKEN", "PATHS", "KEY"])
+def test_a_key_may_have_any_other_variable(place: Place, name: str) -> None:
+    place.write(f'[steward]\nkey_file = "key"\nkey_env = "{name}"\n')
+    assert place.load().settings.steward.key_env == name
+
+
+def test_the_settings_that_are_shown_have_the_path_of_a_key_and_never_the_key(place: Place) -> None:
+    (place.project / "key").write_text("s3cret", encoding="utf-8")
+    place.write('[steward]\nkey_file = "key"\nkey_env = "MODEL_KEY"\n')
+    loaded = place.load()
+    shown = {row.key: row.value for row in as_rows(loaded)}
+    assert shown["steward.key_file"] == str(place.project / "key")
+    assert "s3cret" not in repr((loaded, as_rows(loaded)))
+
+
+def test_a_key_that_was_put_where_its_variable_belongs_is_not_repeated(place: Place) -> None:
+    place.write('[steward]\nkey_file = "key"\nkey_env = "sk-s3cret"\n')
+    with pytest.raises(ConfigError, match=r"steward\.key_env") as refused:
+        place.load()
+    assert "s3cret" not in str(refused.value)

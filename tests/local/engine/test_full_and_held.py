@@ -54,7 +54,7 @@ def test_held_launches_hold_nothing_else(site: Site, why: str) -> None:
         sentinel.touch()
     ended = site.cli("tick")
     assert "no launches" in ended.err
-    assert ("GiB free" if why == "disk" else str(sentinel)) in ended.err
+    assert ("GB free" if why == "disk" else str(sentinel)) in ended.err
     assert site.live() == [], "what had ended was settled"
     assert len(site.rows("bench", "history", "tiny")) == len(site.runs()) == 1
     sentinel.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -26,6 +27,8 @@ if "outerloop_hpc.slurm.element" in sys.orig_argv and STEP in DEADLY:
             number += 1
     from outerloop_hpc import effects
     count = 0
+    with open(os.path.join(MARKS, f"{STEP}-{number:04d}"), "a") as diary:
+        diary.write(next(word for word in sys.orig_argv if "/tries/" in word) + "\\n")
     def around(what, subject, action):
         global count
         count += 1
@@ -63,7 +66,15 @@ class Killed:
         wait_for(done, "every order has its change", 900)
 
     def diaries(self, step: str) -> list[list[str]]:
-        return [path.read_text(encoding="utf-8").split("\n")[:-1] for path in sorted(self.marks.glob(f"{step}-*"))]
+        return [_lines(path)[1:] for path in sorted(self.marks.glob(f"{step}-*"))]
+
+    def died_before(self, step: str) -> dict[str, int]:
+        """Return, by order, before which effect (from 0) the first job of its first run died."""
+        found = {}
+        for number, path in enumerate(sorted(self.marks.glob(f"{step}-*"))[: len(self.orders)]):
+            spec = json.loads((Path(_lines(path)[0]).parents[2] / "spec.json").read_bytes())
+            found[spec["work"]["order"]["order_id"]] = number
+        return found
 
     def _unsaid(self) -> list[str]:
         return [order for order in self.orders if "proposes" not in self.lane.comments(order)[-1].body]
@@ -71,6 +82,10 @@ class Killed:
     def sessions_of(self, order: str) -> int:
         """Count the sessions that were bought for an order."""
         return sum(f"## The order ({order}, by" in session["brief"] for session in self.lane.sessions())
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 #: More than a job of the step has effects.
@@ -85,8 +100,10 @@ def test_a_session_whose_job_is_killed_at_any_effect_is_bought_once_for_its_clai
     agent = next(number for number, effect in enumerate(whole) if number > begun and effect.startswith("command "))
     assert whole[-1] == "publish e0000.record.json"
     assert len(whole) < _SESSIONS
-    for number, order in enumerate(killed.orders):
-        # Before this effect, counted from 0, the first job of the order died; that of the last ones did not.
+    died = killed.died_before("session")
+    assert sorted(died) == sorted(killed.orders)
+    for order, number in died.items():
+        # The jobs of the last ones did not die.
         lost = begun < number <= held
         markers = ["claimed", "ended:failed", "claimed"] if lost else ["claimed"]
         where = f"killed before effect {number}: {whole[number] if number < len(whole) else 'none'}"

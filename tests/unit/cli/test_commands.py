@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -479,3 +480,14 @@ def test_init_writes_what_is_missing_and_keeps_what_is_there(cli: Cli, tmp_path:
     assert "by hand:\n[targets.iris]" in cli("init", "--target", "iris=/projects/iris.git").err
     assert (tmp_path / "state" / "jobs" / "measure.toml").is_file()
     assert (tmp_path / "outerloop.toml").read_text(encoding="utf-8") == "[bench]\nseeds = 2\n"
+
+
+def test_what_init_leaves_commented_out_is_valid_as_it_stands(cli: Cli, tmp_path: Path) -> None:
+    assert cli("init").status == 0
+    (project,) = tmp_path.rglob("outerloop.toml")
+    text = re.sub(r"^# (\w+ = )", r"\1", project.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert 'command = ["python3", "{files}/agent.py"]' in text
+    project.write_text(text, encoding="utf-8")
+    shown = {row["key"]: row["value"] for row in json.loads(cli("config", "show", "--json").out)["rows"]}
+    assert shown["housekeeping.grace_hours"] == 24
+    assert shown["steward.key_file"] == f"{project.parent}/keys/steward"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from outerloop_hpc.config.settings import Settings, State
-from outerloop_hpc.doctor.checks import Doctor, Finding, Level
+from outerloop_hpc.doctor.checks import Doctor
+from outerloop_hpc.doctor.finding import Finding, Level
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.process import run_command
 

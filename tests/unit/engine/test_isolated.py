@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from outerloop_hpc.engine import runs
+from outerloop_hpc.engine.housekeeping import Housekeeping, Tidied
 from outerloop_hpc.engine.lane import Order
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.tick import Pass
@@ -62,6 +63,34 @@ def test_an_order_or_a_lane_that_breaks_does_not_end_the_pass(tmp_path: Path) ->
     assert "jobs/measure.toml" in result.faults[0][1]
     assert "nobody thought of this" in result.faults[2][1]
     assert (folder.layout.tick / "completed.json").exists()
+
+
+def test_housekeeping_that_breaks_is_told_and_stops_no_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(_: Housekeeping) -> Tidied:
+        raise ValueError("nobody thought of this")
+
+    folder = StateFolder(tmp_path / "state")
+    folder.add_live(1)
+    monkeypatch.setattr(Housekeeping, "run", breaks)
+    result = Pass(engine(folder.root, MemoryCompute()), launch=True).run()
+    assert result.problems == ["housekeeping: ValueError: nobody thought of this; the next tick tries again"]
+    assert (result.faults, result.live) == ([], 1)
+    assert (folder.layout.tick / "completed.json").exists()
+
+
+def test_a_pass_over_named_runs_clears_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def must_not_run(_: Housekeeping) -> Tidied:
+        raise AssertionError("it ran")
+
+    folder = StateFolder(tmp_path / "state")
+    folder.add_live(1)
+    monkeypatch.setattr(Housekeeping, "run", must_not_run)
+    for how in (
+        {"only": runs.live(folder.layout), "launch": True},
+        {"launch": False},
+        {"launch": True, "dry_run": True},
+    ):
+        assert Pass(engine(folder.root, MemoryCompute()), **how).run().problems == []
 
 
 def test_no_pass_is_made_where_nothing_is_exclusive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from outerloop_hpc.engine import job, records
 from outerloop_hpc.engine.body import Context, Result, Stop, resolve
 from outerloop_hpc.engine.job import Execution
 from outerloop_hpc.engine.layout import Layout, element_file
+from outerloop_hpc.engine.scratch import HOLDER, scratch_root
 from outerloop_hpc.engine.spec import Image, RunSpec
 from outerloop_hpc.errors import ConfigError, NodeUnfit, OuterloopError, TryLater
 from outerloop_hpc.target.git import NoGit
@@ -78,7 +80,7 @@ def test_the_job_is_named_as_the_scheduler_names_it(environ: Mapping[str, str], 
     ],
 )
 def test_scratch_is_where_the_node_has_it(wanted: str, environ: Mapping[str, str], expected: str | None) -> None:
-    assert job._scratch_root(wanted, environ) == expected
+    assert scratch_root(wanted, environ) == (expected or tempfile.gettempdir())
 
 
 @pytest.mark.parametrize(
@@ -372,3 +374,19 @@ def test_without_scratch_space_the_try_is_lost_and_says_so(folder: Path, monkeyp
 def test_a_run_id_is_one_folder_name_and_nothing_else(run_id: str, tmp_path: Path) -> None:
     with pytest.raises(OuterloopError, match="is not a run id"):
         Layout(tmp_path).run(run_id)
+
+
+def test_a_job_clears_away_scratch_of_a_dead_one_before_it_makes_its_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = folder.parents[4]
+    left = root / "ol-0123456789abcdef-abcd_123"
+    left.mkdir()
+    dead = {"host": socket.gethostname(), "boot": "an earlier one", "pid": 7, "ticks": 7, "locked": True}
+    (left / HOLDER).write_text(json.dumps({**dead, "at": T0.replace(year=2020).isoformat()}), encoding="utf-8")
+
+    def body(_: Context) -> Result:
+        return Result("completed" if not left.exists() else "failed")
+
+    carry_out(folder, body, monkeypatch)
+    assert the_record(folder).outcome == "completed"
