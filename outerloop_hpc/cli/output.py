@@ -103,14 +103,14 @@ def emit(listing: Listing, manner: Manner, stream: TextIO, terminal: Terminal) -
         text = _parsable(columns, rows, header=_with_header(manner, columns))
     else:
         text = _table(listing, columns, rows, terminal, header=_with_header(manner, columns))
-    stream.write(_encodable(text, stream))
+    stream.write(encodable(text, stream))
 
 
 def helpformat(columns: Sequence[Column], stream: TextIO) -> None:
     """Write the columns that ``-o`` knows, one a line, as a name and its meaning."""
     longest = max((width(column.name) for column in columns), default=0)
     lines = (f"{column.name.ljust(longest)}{_GAP}{column.help}".rstrip() for column in columns)
-    stream.write(_encodable("".join(f"{line}\n" for line in lines), stream))
+    stream.write(encodable("".join(f"{line}\n" for line in lines), stream))
 
 
 def choose(columns: Sequence[Column], chosen: str, *, everything: bool = False) -> tuple[Column, ...]:
@@ -250,7 +250,7 @@ def _is_numeric(name: str, rows: Sequence[Mapping[str, object]]) -> bool:
     return bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
 
 
-def _encodable(text: str, stream: TextIO) -> str:
-    """Under LC_ALL=C a name with an umlaut must not end the command with a traceback."""
+def encodable(text: str, stream: TextIO) -> str:
+    """Return what the stream can take: an umlaut under LC_ALL=C must not end the command with a traceback."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, errors="backslashreplace").decode(encoding)

@@ -88,7 +88,7 @@ def end(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRun =
 
     Example: outerloop-hpc runs end 1a2b3c4d --reason "wrong image"
     """
-    _decide(session(context), run, "end", reason, dry_run=dry_run)
+    decide(session(context), run, "end", reason, dry_run=dry_run)
 
 
 @command(runs_app, "resume")
@@ -97,10 +97,15 @@ def resume(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRu
 
     Example: outerloop-hpc runs resume 1a2b3c4d --reason "node is back"
     """
-    _decide(session(context), run, "resume", reason, dry_run=dry_run)
+    decide(session(context), run, "resume", reason, dry_run=dry_run)
 
 
-def _decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_run: bool) -> None:
+def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_run: bool) -> str:
+    """Leave a person's decision in the inbox of a run and return its name there; empty after a dry run.
+
+    Raises:
+        UsageError: there is no such run, no reason, or nothing left to decide.
+    """
     from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - heavy
     from outerloop_hpc.engine import inbox, watch  # noqa: PLC0415 - as above
     from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - as above
@@ -116,11 +121,12 @@ def _decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_r
         raise UsageError(f"{folder.run_id} is not parked; it goes on by itself")
     if dry_run:
         talk(f"would {action} {folder.run_id}: {reason}")
-        return
+        return ""
     who = getpass.getuser()
     at = SystemClock().now()
     name = inbox.put(folder, action, who=who, reason=reason, at=at)
     talk(f"{folder.run_id}: the next pass takes {name} ({action}); `outerloop-hpc reconcile` makes one now")
+    return name
 
 
 @lists

@@ -25,7 +25,7 @@ from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.targets import Targets
 from outerloop_hpc.engine.tick import Engine, Limits
-from outerloop_hpc.errors import ConfigError, UsageError
+from outerloop_hpc.errors import ConfigError
 from outerloop_hpc.forge.local import LocalForge
 from outerloop_hpc.forge.port import Forge
 from outerloop_hpc.measure.results import refresh_ledger
@@ -89,18 +89,6 @@ def build_engine(
 def build_lanes(targets: Targets, forges: Forges, *, dry_run: bool = False) -> Sequence[Lane]:
     """Build the lanes that a tick serves."""
     return (BenchmarkLane(targets), StewardLane(targets, forges, keep=not dry_run))
-
-
-def local_forge(settings: Settings, layout: Layout, target: str) -> LocalForge:
-    """Open a target's forge of files.
-
-    Raises:
-        UsageError: it is not a configured target.
-    """
-    if target not in settings.targets:
-        known = ", ".join(sorted(settings.targets)) or "none"
-        raise UsageError(f"{target!a} is not a configured target (there are: {known}); see [targets]")
-    return LocalForge(layout.forge / target, identity=settings.forge.identity, clock=SystemClock())
 
 
 def compute_kind(settings: Settings, environ: Mapping[str, str]) -> str:

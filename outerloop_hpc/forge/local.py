@@ -47,24 +47,31 @@ class LocalForge:
 
     # --- orders
 
-    def open_order(self, *, author: str, title: str, body: str, labels: Sequence[str], key: str = "") -> str:
-        """Open an order as ``author`` and return its number.
+    def open_order(self, *, author: str, title: str, body: str, labels: Sequence[str]) -> str:
+        """Open an order as a person and return its number.
 
         Raises:
             UsageError: the title is empty, or ``author`` is the tool's own name.
         """
         if not title.strip():
             raise UsageError("an order needs a title")
+        return self._open(self._person(author), title, body, labels)
+
+    def _open(self, author: str, title: str, body: str, labels: Sequence[str], key: str = "") -> str:
         first = self._said("opened", author, title=title, body=body, added=tuple(dict.fromkeys(labels)), key=key)
         while True:
             number = max((int(name) for name in fsio.names(self.folder / "orders") if name.isdigit()), default=0) + 1
             if self._thread(str(number)).open(first):
                 return str(number)
 
+    def order_ids(self) -> Sequence[str]:
+        """Return the numbers of all orders, open or not, oldest first."""
+        numbers = sorted(int(name) for name in fsio.names(self.folder / "orders") if name.isascii() and name.isdigit())
+        return [str(number) for number in numbers if self._thread(str(number)).exists()]
+
     def every_order(self) -> Sequence[Order]:
         """Return all orders, open or not, oldest first."""
-        numbers = sorted(int(name) for name in fsio.names(self.folder / "orders") if name.isascii() and name.isdigit())
-        return [self.order(str(number)) for number in numbers if self._thread(str(number)).exists()]
+        return [self.order(number) for number in self.order_ids()]
 
     def orders(self, label: str) -> Sequence[Order]:
         """Return every open order with a label, oldest first."""
@@ -94,6 +101,10 @@ class LocalForge:
             open=is_open,
         )
 
+    def order_events(self, order_id: str) -> Sequence[Said]:
+        """Return everything that happened on an order, oldest first; the first opened it."""
+        return [said for _, said in self._thread(order_id).events()]
+
     def comments(self, order_id: str, since: datetime | None = None) -> Sequence[Comment]:
         """Return what was said on an order, oldest first."""
         return [
@@ -117,19 +128,22 @@ class LocalForge:
         self._thread(order_id).add(said)
 
     def close_order(self, order_id: str, *, author: str, body: str = "") -> None:
-        """Close an order; closed already is fine."""
+        """Close an order as a person; closed already is fine."""
+        self._close(order_id, self._person(author), body)
+
+    def _close(self, order_id: str, author: str, body: str = "") -> None:
         if self.order(order_id).open:
             self._thread(order_id).add(self._said("closed", author, body=body))
 
     def raise_alarm(self, key: str, title: str, body: str) -> None:
         """Open a notice unless one with this key is open."""
         if not self._alarms(key):
-            self.open_order(author=self.identity, title=title, body=body, labels=(ALARM,), key=key)
+            self._open(self.identity, title, body, (ALARM,), key)
 
     def clear_alarm(self, key: str, body: str) -> None:
         """Close the open notices of this key."""
         for order_id in self._alarms(key):
-            self.close_order(order_id, author=self.identity, body=body)
+            self._close(order_id, self.identity, body)
 
     def _alarms(self, key: str) -> list[str]:
         return [
@@ -168,9 +182,14 @@ class LocalForge:
         """Return the named changes that are there."""
         return {name: self.change(name) for name in change_ids if self._change(name).exists()}
 
+    def change_ids(self) -> Sequence[str]:
+        """Return the ids of all changes, whatever became of them."""
+        folder = self.folder / "changes"
+        return [name for name in fsio.names(folder) if Thread(folder / name).exists()]
+
     def every_change(self) -> Sequence[Change]:
         """Return all changes by their ids."""
-        return [self.change(name) for name in fsio.names(self.folder / "changes") if self._change(name).exists()]
+        return [self.change(name) for name in self.change_ids()]
 
     def change(self, change_id: str) -> Change:
         """Return one change as its events make it."""
@@ -186,6 +205,10 @@ class LocalForge:
             merged_as=merged.commit if merged else "",
         )
 
+    def change_events(self, change_id: str) -> Sequence[Said]:
+        """Return everything that happened to a change, oldest first; the first opened it."""
+        return [said for _, said in self._change(change_id).events()]
+
     def opening(self, change_id: str) -> Said:
         """Return what a change was opened with: title, body, branches, order."""
         return next(self._change(change_id).events())[1]
@@ -196,9 +219,10 @@ class LocalForge:
         Done again after a crash it finds what is merged already.
 
         Raises:
-            UsageError: it is closed, or the two sides changed the same lines.
+            UsageError: it is closed, the two sides changed the same lines, or ``author`` is the tool's own name.
             TryLater: the repository does not answer, or its branch moved meanwhile.
         """
+        self._person(author)
         change, opening = self.change(change_id), self.opening(change_id)
         if change.status == "closed":
             raise UsageError(f"change {change_id} is closed; nothing was merged")
@@ -211,7 +235,7 @@ class LocalForge:
             self._change(change_id).add(said, lambda known: known.kind in {"merged", "closed"})
         if opening.order:
             with suppress(NotThere):
-                self.close_order(opening.order, author=author)
+                self._close(opening.order, author)
         return self.change(change_id)
 
     def close_change(self, change_id: str, *, author: str, body: str) -> Change:

@@ -91,6 +91,20 @@ def test_nobody_writes_under_the_tool_s_name(forge: LocalForge, author: str) -> 
         forge.say(number, author=author, body="x")
     with pytest.raises(UsageError, match="the tool's own name"):
         forge.relabel(number, author=author, added=("a",), removed=())
+    with pytest.raises(UsageError, match="the tool's own name"):
+        forge.open_order(author=author, title="t", body="b", labels=(ALARM,))
+    with pytest.raises(UsageError, match="the tool's own name"):
+        forge.close_order(number, author=author)
+    assert forge.order_ids() == [number]
+    assert [said.kind for said in forge.order_events(number)] == ["opened"]
+
+
+def test_nobody_merges_under_the_tool_s_name(forge: LocalForge, repositories: Repositories) -> None:
+    change_id = proposed(forge, repositories)
+    with pytest.raises(UsageError, match="the tool's own name"):
+        forge.merge(change_id, author="outerloop", repository=str(repositories.source))
+    assert repositories.head() == repositories.base
+    assert [said.kind for said in forge.change_events(change_id)] == ["opened"]
 
 
 @pytest.mark.parametrize("name", ["9", "../1", "x", "", "1/../1", "²"])

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +13,7 @@ from typer.main import get_command
 
 from outerloop_hpc import fsio
 from outerloop_hpc.benchmark.work import BenchmarkWork, dump
-from outerloop_hpc.cli.main import app, main
+from outerloop_hpc.cli.main import app
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine import inbox, runs
 from outerloop_hpc.engine.archive import Accounting
@@ -25,55 +21,10 @@ from outerloop_hpc.engine.journal import Journal
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec
 from outerloop_hpc.engine.state import RunState
+from tests.unit.cli.shell import Cli, tree
 from tests.unit.engine.made import ME, SPEC, T0, intended, step
 
 pytestmark = pytest.mark.unit
-
-
-@dataclass(frozen=True)
-class Said:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.out)["rows"]
-        return found
-
-
-Cli = Callable[..., Said]
-
-
-@pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No settings, caches or schedulers of the machine; logging and signals as they were afterwards."""
-    for name in [name for name in os.environ if name.startswith(("OUTERLOOP_", "XDG_", "SLURM_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.chdir(tmp_path)
-    logger = logging.getLogger("outerloop_hpc")
-    before = (logger.level, logger.propagate, tuple(logger.handlers), signal.getsignal(signal.SIGINT))
-    yield
-    logger.setLevel(before[0])
-    logger.propagate = before[1]
-    logger.handlers[:] = before[2]
-    signal.signal(signal.SIGINT, before[3])
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    def call(*arguments: str, state: bool = True) -> Said:
-        where = ["--state", str(tmp_path / "state")] if state else []
-        monkeypatch.setattr("sys.argv", ["outerloop-hpc", *where, *arguments])
-        with pytest.raises(SystemExit) as left:
-            main()
-        said = capsys.readouterr()
-        assert isinstance(left.value.code, int)
-        return Said(left.value.code, said.out, said.err)
-
-    return call
 
 
 def run_id(number: int, target: str = "iris") -> str:
@@ -135,13 +86,6 @@ def state(tmp_path: Path) -> Layout:
     return layout
 
 
-def tree(root: Path) -> dict[str, tuple[int, bytes]]:
-    return {
-        str(path.relative_to(root)): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
-        for path in sorted(root.rglob("*"))
-    }
-
-
 # --- help -----------------------------------------------------------------------------------------------------------
 
 
@@ -159,16 +103,19 @@ LISTS = [words for words, one in COMMANDS.items() if any("--helpformat" in p.opt
 
 def test_there_are_commands_and_lists_among_them() -> None:
     assert {("tick",), ("runs", "list"), ("bench", "run"), ("config", "show"), ("explain",)} <= set(COMMANDS)
+    assert {("orders", "new"), ("changes", "merge"), ("claims", "release")} <= set(COMMANDS)
     assert {("tick",), ("runs", "list"), ("explain",), ("report", "jobs")} <= set(LISTS)
+    assert {("orders", "list"), ("orders", "show"), ("changes", "list"), ("changes", "show")} <= set(LISTS)
+    assert ("claims", "list") in LISTS
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_help_starts_with_an_example_of_that_very_command(cli: Cli, words: tuple[str, ...]) -> None:
     said = cli(*words, "--help", state=False)
     assert said.status == 0
-    usage, first, *_ = [line.strip() for line in said.out.splitlines() if line.strip()]
+    usage, first, *_ = [" ".join(part.split()) for part in said.out.split("\n\n")]
     assert usage.startswith("Usage: ")
-    assert first.startswith(f"Example: outerloop-hpc {' '.join(words)}")
+    assert first.startswith(f"Example: outerloop-hpc {' '.join(words)} ")
 
 
 def test_the_help_of_all_starts_with_an_example(cli: Cli) -> None:
@@ -180,7 +127,7 @@ def test_the_help_of_all_starts_with_an_example(cli: Cli) -> None:
 
 @pytest.mark.parametrize("words", LISTS, ids=" ".join)
 def test_every_list_tells_its_columns_without_doing_anything(cli: Cli, words: tuple[str, ...], tmp_path: Path) -> None:
-    given = {"RUN": "x", "TARGET": "x", "A": "x", "B": "y", "IMAGE": "x"}
+    given = {"RUN": "x", "TARGET": "x", "A": "x", "B": "y", "IMAGE": "x", "NUMBER": "1", "ID": "x"}
     arguments = [given[str(p.metavar)] for p in COMMANDS[words].params if p.param_type_name == "argument"]
     said = cli(*words, *arguments, "--helpformat")
     assert (said.status, said.err) == (0, "")
