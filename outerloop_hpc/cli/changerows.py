@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -126,5 +127,5 @@ def change_text(target: str, row: Mapping[str, object], events: Sequence[Said], 
     # Left column first, so that no path can push the word about it out of sight.
     lines += [f"  {one['what']!s:<12}  {harmless(str(one['path']))}" for one in diff.rows]
     if diff.base:
-        lines += ["", f"git -C {harmless(diff.where)} diff {diff.base[:12]} {str(row['commit'])[:12]}"]
+        lines += ["", f"git -C {shlex.quote(harmless(diff.where))} diff {diff.base[:12]} {str(row['commit'])[:12]}"]
     return "\n".join(lines) + "\n"

@@ -89,5 +89,10 @@ def session(context: typer.Context) -> Session:
 
 
 def talk(text: str) -> None:
-    """Say something to the person at the terminal: stderr, so that stdout stays data."""
-    sys.stderr.write(text + "\n")
+    """Say something to the person at the terminal: stderr, so that stdout stays data.
+
+    What git, a scheduler or somebody's text said may be in it, and cannot drive the terminal either.
+    """
+    from outerloop_hpc.cli.cells import harmless  # noqa: PLC0415 - not needed for help
+
+    sys.stderr.write(harmless(text, keep="\n\t") + "\n")

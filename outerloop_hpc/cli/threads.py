@@ -24,13 +24,13 @@ _LONGEST = 300
 
 def order_text(target: str, row: Mapping[str, object], events: Sequence[Said]) -> str:
     """Return an order as text: what is known of it, its body, and its thread with authors and times."""
-    used = f"{row['attempts']} failed, {row['outages']} outages"
     fields = {
         "title": row["title"],
         "author": row["author"],
         "opened": row["opened_at"],
         "labels": ", ".join(_labels(row)) or "none",
-        "standing": f"{row['standing']} ({row['claims']} claims: {used})" if row["claims"] else row["standing"],
+        "standing": row["standing"],
+        "claims": f"{row['claims']} so far: {row['attempts']} failed, {row['outages']} ended by an outage",
         "run": row["run"],
     }
     lines = [f"order {row['number']} of {target}: {row['state']}", *field_lines(fields)]

@@ -75,6 +75,21 @@ def test_what_both_sides_changed_is_not_merged_and_the_way_by_hand_is_told(lane:
     assert lane.changes()[0].status == "open"
 
 
+def test_what_a_repository_s_hook_says_cannot_drive_the_terminal(lane: Lane) -> None:
+    lane.order()
+    change_id = lane.until_open().change_id
+    hook = lane.site.source() / ".git" / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nprintf 'no \\033]0;owned\\007 today\\n' >&2\nexit 1\n", encoding="utf-8")
+    hook.chmod(0o755)
+    said = lane.site.cli("changes", "merge", TARGET, change_id, "--author", "ada", expect=(2,))
+    assert "takes no push of main" in said.err
+    assert "owned" in said.err
+    assert "\x1b" not in said.err
+    assert "\x07" not in said.err
+    assert lane.changes()[0].status == "open"
+
+
 def test_a_released_claim_ends_its_session_and_its_order_waits_for_a_person(lane: Lane) -> None:
     lane.script(SLEEP)
     number = lane.site.cli("orders", "new", TARGET, "--title", "t", "--body", BODY, "--author", "ada").out.strip()

@@ -115,7 +115,7 @@ def test_help_starts_with_an_example_of_that_very_command(cli: Cli, words: tuple
     assert said.status == 0
     usage, first, *_ = [" ".join(part.split()) for part in said.out.split("\n\n")]
     assert usage.startswith("Usage: ")
-    assert first.startswith(f"Example: outerloop-hpc {' '.join(words)} ")
+    assert f"{first} ".startswith(f"Example: outerloop-hpc {' '.join(words)} ")
 
 
 def test_the_help_of_all_starts_with_an_example(cli: Cli) -> None:
