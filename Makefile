@@ -28,7 +28,7 @@ test: $(READY)
 	$(BIN)/python -m tests.tiers $(TIERS)
 
 demo: $(READY)
-	$(BIN)/python examples/demo.py $(if $(SLURM),--slurm,) $(if $(ROOT),--root $(ROOT),) $(if $(IMAGE),--image $(IMAGE),)
+	$(BIN)/python examples/demo $(if $(SLURM),--slurm,) $(if $(ROOT),--root $(ROOT),) $(if $(IMAGE),--image $(IMAGE),)
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench $(if $(ONLY),--only $(ONLY),)

@@ -10,6 +10,7 @@ from outerloop_hpc.cli.terminal import Progress, terminal
 from outerloop_hpc.cli.trouble import tell_faults, tell_problems
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.engine import watch
+from outerloop_hpc.engine.outbound import unsaid
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.engine.tick import Pass
 from outerloop_hpc.errors import Exit
@@ -42,11 +43,20 @@ def follow(here: Session, run_ids: Sequence[str], *, wait_s: float) -> Exit:
 
 
 def _at_rest(state: RunState) -> bool:
-    return state.phase in {"closed", "parked"}
+    return state.phase in {"closed", "parked"} or _before_people(state)
+
+
+def _before_people(state: RunState) -> bool:
+    """Whether all that the run waits for is what people make of its change."""
+    return (
+        any(change.status == "open" for change in state.changes.values())
+        and not unsaid(state)
+        and not any(state.open_tries())
+    )
 
 
 def _status(states: Sequence[RunState]) -> Exit:
-    if any(state.phase == "parked" for state in states):
+    if any(state.phase == "parked" or _before_people(state) for state in states):
         return Exit.WAITS_FOR_PERSON
     if any(state.ended is None for state in states):
         return Exit.IN_PROGRESS

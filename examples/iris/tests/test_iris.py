@@ -38,13 +38,13 @@ class Data(unittest.TestCase):
 class Evaluation(unittest.TestCase):
     def test_halves_share_no_flower_and_miss_none(self) -> None:
         _, species = evaluate.load()
-        first, second = evaluate.halves(species, random.Random(1))
-        self.assertEqual(sorted(first + second), list(range(150)))
-        self.assertEqual([sum(species[row] == "setosa" for row in half) for half in (first, second)], [25, 25])
+        training, test = evaluate.halves(species, random.Random(1))
+        self.assertEqual(sorted(training + test), list(range(150)))
+        for name in set(species):
+            self.assertEqual([sum(species[row] == name for row in half) for half in (training, test)], [25, 25])
 
     def test_the_same_seed_gives_the_same_number(self) -> None:
         self.assertEqual(run("7").stdout, run("7").stdout)
-        self.assertNotEqual(run("7").stdout, run("8").stdout)
 
     def test_prints_one_line_with_an_accuracy(self) -> None:
         (line,) = run("3").stdout.splitlines()

@@ -1,0 +1,31 @@
+"""Waiting for one steward run: as long as machines have something to do, and no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.local.steward.lane import Lane, new_lane
+
+pytestmark = pytest.mark.local
+
+
+@pytest.fixture
+def lane(tmp_path: Path) -> Iterator[Lane]:
+    made = new_lane(tmp_path)
+    yield made
+    made.site.stop_jobs()
+
+
+def test_following_a_run_stops_before_its_open_change_which_waits_for_a_person(lane: Lane) -> None:
+    order = lane.order()
+    lane.tick()
+    (run,) = (folder.name for folder in lane.stewards())
+    lane.site.cli("advance", run, "--wait", "120", expect=(20,))
+    (change,) = lane.changes()
+    assert "proposes" in lane.comments(order)[-1].body, "what it had to say has been said"
+    lane.forge.merge(change.change_id, author="ada", repository=str(lane.site.source()))
+    lane.site.cli("advance", run, "--wait", "120", expect=(0,))
+    assert lane.endings() == ["merged"]
