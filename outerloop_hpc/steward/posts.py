@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.forge.markers import Marker
+from outerloop_hpc.forge.markers import EndReason, Marker
 from outerloop_hpc.forge.text import fenced, span
 from outerloop_hpc.measure.ledger import Row
 from outerloop_hpc.steward.ending import reason_of, session_of
@@ -46,7 +46,7 @@ def released(spec: RunSpec, work: StewardWork, state: RunState) -> str:
     ending, why = (ended.ending, ended.reason) if ended is not None else ("", "")
     reason = reason_of(ending)
     marker = Marker(claim=work.claim, run=spec.run, attempt=work.attempt, reason=reason)
-    lines = [marker.line(), f"Run `{spec.run}` has ended: **{ending}**. {span(why, 600)}", "", _NEXT[reason]]
+    lines = [marker.line(), f"Run `{spec.run}` has ended: **{ending}**. {span(why, 600)}", "", _next(ending, reason)]
     session = session_of(state)
     if session is not None:
         lines += _strays(session)
@@ -55,13 +55,17 @@ def released(spec: RunSpec, work: StewardWork, state: RunState) -> str:
     return "\n".join(lines)
 
 
-_NEXT = {
-    "published": "A person has decided about the change. The order is taken again when somebody comments or relabels.",
+_NEXT: Mapping[EndReason, str] = {
+    "published": "The change was not merged. The order is taken again when somebody comments or relabels.",
     "answered": "The order is answered. It is taken again when somebody comments or relabels.",
     "failed": "This counts as one of the order's attempts; a later tick tries again while attempts are left.",
     "outage": "The service refused the session, which says nothing about the order: the attempt is given back.",
     "refused": "No session was begun, and no attempt is used up. The reason has to be mended here.",
 }
+
+
+def _next(ending: str, reason: EndReason) -> str:
+    return "The change is merged, which answers the order." if ending == "merged" else _NEXT[reason]
 
 
 def change(
