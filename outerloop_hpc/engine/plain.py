@@ -9,5 +9,5 @@ _ENTITIES = str.maketrans(
 
 def plain(text: str) -> str:
     """One line of outside text, harmless in Markdown: no line breaks, cells, tags, links, mentions or unseen signs."""
-    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())[:500]
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text[:4000]).split())[:500]
     return flat.translate(_ENTITIES)
