@@ -105,7 +105,8 @@ def _said(stdout: bytes) -> Mapping[str, Any]:
 
 
 def _text(value: object) -> str:
-    return value[:_REPORT] if isinstance(value, str) else ""
+    # JSON can hold half a surrogate pair, and no file can: a session must not be lost for one.
+    return value[:_REPORT].encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def _number(value: object, kind: type[int | float]) -> Any:

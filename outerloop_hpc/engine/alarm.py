@@ -12,9 +12,9 @@ from outerloop_hpc import fsio
 from outerloop_hpc.documents import Document, load
 from outerloop_hpc.engine.changes import Forges
 from outerloop_hpc.engine.layout import Layout
-from outerloop_hpc.engine.plain import plain
 from outerloop_hpc.engine.spec import stamp
 from outerloop_hpc.errors import Fault
+from outerloop_hpc.forge.text import span
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def _raise(forges: Forges, target: str, broken: Broken) -> bool:
     if forge is None:
         return False
     body = (
-        f"Since {stamp(broken.since)} nothing can be launched for `{target}`: {plain(broken.text)}\n\n"
+        f"Since {stamp(broken.since)} nothing can be launched for `{target}`: {span(broken.text, 500)}\n\n"
         "What runs already goes on. This notice is closed by the first tick that can use the contract."
     )
     forge.raise_alarm(_KEY, f"The contract of {target} cannot be used", body)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from outerloop_hpc import fsio
 from outerloop_hpc.engine import archive
 from outerloop_hpc.engine.kind import Kind
@@ -11,6 +13,10 @@ from outerloop_hpc.engine.records import LOG
 from outerloop_hpc.engine.spec import RunSpec, stamp
 from outerloop_hpc.engine.state import RunState, Step, Try
 from outerloop_hpc.errors import Fault
+from outerloop_hpc.forge.text import span
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 
 def publish(layout: Layout, folder: RunFolder, spec: RunSpec, state: RunState, kind: Kind) -> None:
@@ -45,13 +51,20 @@ def report(folder: RunFolder, spec: RunSpec, state: RunState, words: str) -> str
     return environment.get_template("report.md.j2").render(
         spec=spec,
         verdict=ended.ending if ended else state.phase,
-        reason=ended.reason if ended else "",
+        reason=_quoted(ended.reason if ended else ""),
         made=stamp(spec.made_at),
         ended=stamp(ended.at) if ended else "",
         words=Markup(words.rstrip()),  # noqa: S704 - kinds neutralise their own text
         tries=[_try_row(folder, state, step, one) for step in state.steps.values() for one in step.tries],
         accounting=[_accounting_row(folder, name) for name in state.submissions],
     )
+
+
+def _quoted(reason: str) -> Markup:
+    """Return a reason as code: it may quote paths and output of strangers."""
+    from markupsafe import Markup  # noqa: PLC0415 - as in ``report``
+
+    return Markup(span(reason, 600) if reason else "")  # noqa: S704 - a code span
 
 
 def _try_row(folder: RunFolder, state: RunState, step: Step, one: Try) -> dict[str, object]:
@@ -63,7 +76,7 @@ def _try_row(folder: RunFolder, state: RunState, step: Step, one: Try) -> dict[s
         "job": submission.job_of(one.index),
         "outcome": one.outcome or "under way",
         "node": one.node,
-        "reason": one.reason,
+        "reason": _quoted(one.reason),
         "log": log.relative_to(folder.path) if log.exists() else "none",
     }
 

@@ -116,7 +116,8 @@ def _judge(loaded: dict[str, Any], metric: str) -> Reading | Unusable:
     if not math.isfinite(value):
         return Unusable(f"{metric!r} is not finite: NaN, Infinity or beyond what a double holds")
     others = {
-        name: float(other)
+        # JSON can hold half a surrogate pair, and no record can.
+        name.encode("utf-8", "replace").decode(): float(other)
         for name, other in sorted(loaded.items())
         if name != metric and len(name) <= _MAX_NAME and _is_number(other) and math.isfinite(other)
     }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from outerloop_hpc.agents.command import Assignment, Bounds, NotStarted, run
 from outerloop_hpc.agents.outcome import Session
-from outerloop_hpc.agents.redact import redacted
+from outerloop_hpc.agents.redact import redacted, spellings
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.config.secret import read_secret
 from outerloop_hpc.container.enclosure import Enclosure
@@ -71,7 +71,7 @@ def session(context: Context) -> Result:
         raise
     if done is None:
         return Result("infrastructure", f"the session was stopped: {context.stop.reason}")
-    found = _found(context, work, done, workspace, mirror)
+    found = _found(context, work, done, (workspace, mirror), spellings(secrets.values()))
     found = SessionFound.model_validate(_without(secrets, found.model_dump(mode="json")))
     held.keep(context, found)
     return _result(found)
@@ -118,8 +118,11 @@ def _told(agent: AgentWork, brief_path: str) -> dict[str, str]:
     }
 
 
-def _found(context: Context, work: StewardWork, done: Session, workspace: Workspace, mirror: Mirror) -> SessionFound:
+def _found(
+    context: Context, work: StewardWork, done: Session, places: tuple[Workspace, Mirror], secrets: Sequence[bytes]
+) -> SessionFound:
     """Say what came of a session; only one that ended well is looked at for changes."""
+    workspace, mirror = places
     common: dict[str, Any] = {
         "report": done.report,
         "turns": done.turns,
@@ -134,7 +137,11 @@ def _found(context: Context, work: StewardWork, done: Session, workspace: Worksp
     territory = Territory(Role.STEWARD, work.territories.allowed, work.territories.forbidden)
     message = f"{work.ruler.benchmark}: a new ruler\n\nBy a session of {context.spec.run}.\n"
     captured = workspace.capture(
-        context.spec.commit, territory, message=message, signature=signature(context.spec, work)
+        context.spec.commit,
+        territory,
+        message=message,
+        signature=signature(context.spec, work),
+        secrets=secrets,
     )
     if not captured.changes:
         return SessionFound(word="no-change", reason="it ended well and changed nothing", **common)

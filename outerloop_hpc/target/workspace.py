@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from outerloop_hpc.target.compose import Signature
 from outerloop_hpc.target.git import answer, environment
 from outerloop_hpc.target.mirror import Mirror
 from outerloop_hpc.target.repository import Repository, create_bare
-from outerloop_hpc.target.scope import Territory, Violation, violations
+from outerloop_hpc.target.scope import Territory, Violation, folded, violations
 from outerloop_hpc.target.tree import FILE, PROGRAM, SYMLINK, Change, Entry, algorithm_of, object_hash
 
 #: A candidate is source code; what is larger has no business in it.
@@ -71,8 +71,23 @@ class Workspace:
         inner.drop_ref(_BASE)
         self._git("read-tree", "HEAD")
 
-    def capture(self, base: str, territory: Territory, *, message: str, signature: Signature) -> Captured:
+    def capture(
+        self,
+        base: str,
+        territory: Territory,
+        *,
+        message: str,
+        signature: Signature,
+        secrets: Sequence[bytes] = (),
+    ) -> Captured:
         """Commit what lies in the workspace on top of ``base``, unless something in it must not be there.
+
+        Args:
+            base: full id of the commit that the session began with.
+            territory: where it may write.
+            message: of the commit.
+            signature: whom the commit names.
+            secrets: what no name and no content may hold.
 
         Raises:
             TryLater: the disk is full, or files cannot be read.
@@ -81,7 +96,13 @@ class Workspace:
         found = list(self._differences(beside, base))
         changes = tuple(change for change, _, _ in found)
         strays = tuple(stray for _, _, stray in found if stray is not None)
+        strays += tuple(
+            Violation(change.path, "holds a secret of the session")
+            for change, content, stray in found
+            if stray is None and any(s in content or s in os.fsencode(change.path) for s in secrets)
+        )
         strays += tuple(v for v in violations(changes, territory) if v.path not in {s.path for s in strays})
+        strays += tuple(v for v in _twins(beside.entries(base), changes) if v.path not in {s.path for s in strays})
         if strays:
             return Captured("", "", changes, tuple(sorted(strays, key=lambda one: one.path)))
         if not changes:
@@ -118,7 +139,7 @@ class Workspace:
             change = _change(path, old, mode)
             room -= len(content or b"")
             if content is None:
-                yield change, b"", Violation(path, "is not a regular file, or cannot be read")
+                yield change, b"", Violation(path, "is not a regular file, is too large, or cannot be read")
             elif count > MOST_FILES + len(known) or room < 0:
                 yield change, b"", Violation(path, f"is more than {MOST_FILES} files or {MOST_BYTES} bytes of changes")
                 return
@@ -168,6 +189,24 @@ def _content(place: Path, status: os.stat_result, *, folder: bool) -> tuple[int,
             return mode, file.read(MOST_BYTES + 1)
     except OSError:
         return mode, None
+
+
+def _twins(base: Iterable[Entry], changes: Sequence[Change]) -> Iterator[Violation]:
+    """Yield the new paths that some filesystems could not tell from one that stays as it was."""
+    changed = {change.path for change in changes}
+    spelled = {folded(place): place for entry in base if entry.path not in changed for place in _places(entry.path)}
+    for change in changes:
+        for place in () if change.deleted else _places(change.path):
+            other = spelled.get(folded(place), place)
+            if other != place:
+                yield Violation(change.path, f"differs from {other!r} only in letter case or Unicode form")
+                break
+
+
+def _places(path: str) -> Iterator[str]:
+    """Yield a path and the folders that it lies in."""
+    parts = path.split("/")
+    return ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
 
 
 def _blob(content: bytes, like: Entry) -> str:

@@ -54,6 +54,12 @@ def test_of_two_words_the_less_happy_one_holds(status: int, said: str, word: Wor
     assert session_of(ended(status, says(outcome=said))).word == word
 
 
+def test_a_report_with_half_a_character_can_be_written_to_a_file() -> None:
+    said = session_of(ended(0, says(outcome="done", report="half \ud800 a pair")))
+    assert said.report == "half ? a pair"
+    assert b"half ? a pair" in said.model_dump_json().encode()
+
+
 def test_the_last_object_with_an_outcome_is_read() -> None:
     out = (
         says(outcome="failed") + says(outcome="no-change", report="fair already", turns=3, cost_usd=0.5) + b'{"x": 1}\n'

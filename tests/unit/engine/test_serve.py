@@ -150,7 +150,7 @@ def test_a_contract_that_stays_broken_is_told_after_three_ticks_and_closed_when_
         hall.serve(lane, Wishes("steward", {"iris": BROKEN}))
         assert bool(hall.forge.alarms) == (number >= BAD_TICKS), number
     assert hall.forge.calls == ["raise"]
-    assert "&lt;b&gt;unknown key" in hall.forge.alarms["contract"]
+    assert ": <b>unknown key</b>`" in hall.forge.alarms["contract"]
     hall.serve(Wishes("benchmark", {"iris": []}))
     assert hall.forge.alarms == {}
     assert not (tmp_path / "tick" / "contract-iris.json").exists()

@@ -126,3 +126,8 @@ def test_a_good_result_is_found_among_noise(fields: dict[str, object], value: fl
     assert isinstance(found, Reading)
     assert found.value == float(value)
     assert all(math.isfinite(one) for one in found.metrics.values())
+
+
+def test_the_name_of_a_further_number_can_be_written_to_a_file() -> None:
+    found = read_metric(b'{"score": 1, "half \\ud800": 2}', "score")
+    assert found == Reading(1.0, {"half ?": 2.0})
