@@ -7,9 +7,9 @@ it from the command line.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from outerloop_hpc.forge.thread import Said, Thread
 from outerloop_hpc.target.merge import Branches
 
 ALARM = "outerloop:alarm"
+_TICK = timedelta(microseconds=1)
 
 
 class LocalForge:
@@ -47,7 +48,7 @@ class LocalForge:
 
     # --- orders
 
-    def open_order(self, *, author: str, title: str, body: str, labels: Sequence[str], key: str = "") -> str:
+    def open_order(self, *, author: str, title: str, body: str, labels: Sequence[str]) -> str:
         """Open an order as ``author`` and return its number.
 
         Raises:
@@ -55,6 +56,9 @@ class LocalForge:
         """
         if not title.strip():
             raise UsageError("an order needs a title")
+        return self._open(self._person(author), title, body, labels)
+
+    def _open(self, author: str, title: str, body: str, labels: Sequence[str], key: str = "") -> str:
         first = self._said("opened", author, title=title, body=body, added=tuple(dict.fromkeys(labels)), key=key)
         while True:
             number = max((int(name) for name in fsio.names(self.folder / "orders") if name.isdigit()), default=0) + 1
@@ -62,23 +66,30 @@ class LocalForge:
                 return str(number)
 
     def every_order(self) -> Sequence[Order]:
-        """Return all orders, open or not, oldest first."""
+        """Return all orders, open or not, oldest first; of one that cannot be read its number and the fault."""
         numbers = sorted(int(name) for name in fsio.names(self.folder / "orders") if name.isascii() and name.isdigit())
-        return [self.order(str(number)) for number in numbers if self._thread(str(number)).exists()]
+        return [self._order_or_fault(str(number)) for number in numbers if self._thread(str(number)).exists()]
 
     def orders(self, label: str) -> Sequence[Order]:
-        """Return every open order with a label, oldest first."""
-        return [order for order in self.every_order() if order.open and label in order.labels]
+        """Return every open order with a label, oldest first; and each one that cannot be read."""
+        return [order for order in self.every_order() if order.fault or (order.open and label in order.labels)]
+
+    def _order_or_fault(self, order_id: str) -> Order:
+        try:
+            return self.order(order_id)
+        except Fault as fault:
+            now, why = self._clock.now(), str(fault)
+            return Order(order_id, "", "", "", trusted=False, labels=(), opened_at=now, touched_at=now, fault=why)
 
     def order(self, order_id: str) -> Order:
         """Return one order as its events make it."""
-        events = [said for _, said in self._thread(order_id).events()]
-        first, labels, relabelled, is_open = events[0], dict.fromkeys(events[0].added), None, True
-        for said in events[1:]:
+        events = list(_timed(self._thread(order_id)))
+        first, labels, relabelled, is_open = events[0][1], dict.fromkeys(events[0][1].added), None, True
+        for _, said, at in events[1:]:
             if said.kind == "labels":
                 labels |= dict.fromkeys(said.added)
                 labels = {label: None for label in labels if label not in said.removed}
-                relabelled = said.at
+                relabelled = at
             elif said.kind in {"closed", "reopened"}:
                 is_open = said.kind == "reopened"
         return Order(
@@ -89,7 +100,7 @@ class LocalForge:
             trusted=True,
             labels=tuple(labels),
             opened_at=first.at,
-            touched_at=max(said.at for said in events),
+            touched_at=events[-1][2],
             relabelled_at=relabelled,
             open=is_open,
         )
@@ -97,9 +108,9 @@ class LocalForge:
     def comments(self, order_id: str, since: datetime | None = None) -> Sequence[Comment]:
         """Return what was said on an order, oldest first."""
         return [
-            Comment(str(number), said.author, said.at, said.body, key=said.key if said.author == self.identity else "")
-            for number, said in self._thread(order_id).events()
-            if said.kind == "comment" and (since is None or said.at >= since)
+            Comment(str(number), said.author, at, said.body, key=said.key if said.author == self.identity else "")
+            for number, said, at in _timed(self._thread(order_id))
+            if said.kind == "comment" and (since is None or at >= since)
         ]
 
     def comment(self, order_id: str, key: str, body: str) -> str:
@@ -124,7 +135,7 @@ class LocalForge:
     def raise_alarm(self, key: str, title: str, body: str) -> None:
         """Open a notice unless one with this key is open."""
         if not self._alarms(key):
-            self.open_order(author=self.identity, title=title, body=body, labels=(ALARM,), key=key)
+            self._open(self.identity, title, body, (ALARM,), key)
 
     def clear_alarm(self, key: str, body: str) -> None:
         """Close the open notices of this key."""
@@ -135,8 +146,11 @@ class LocalForge:
         return [
             order.order_id
             for order in self.orders(ALARM)
-            if order.author == self.identity and next(self._thread(order.order_id).events())[1].key == key
+            if order.author == self.identity and self._opened_with(order.order_id) == key
         ]
+
+    def _opened_with(self, order_id: str) -> str:
+        return next(self._thread(order_id).events())[1].key
 
     # --- changes
 
@@ -245,3 +259,14 @@ class LocalForge:
 
 def _ours(key: str, identity: str, said: Said) -> bool:
     return said.kind == "comment" and said.author == identity and said.key == key
+
+
+def _timed(thread: Thread) -> Iterator[tuple[int, Said, datetime]]:
+    """Yield the events of a thread with times that never go back.
+
+    People write on several hosts, and one whose clock is behind would seem to have spoken before what it answers.
+    """
+    latest: datetime | None = None
+    for number, said in thread.events():
+        latest = said.at if latest is None else max(said.at, latest + _TICK)
+        yield number, said, latest

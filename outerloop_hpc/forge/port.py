@@ -31,6 +31,7 @@ class Order:
         labels: in the order in which they were given.
         relabelled_at: when a label was last given or taken; None when never.
         touched_at: when anything about it last changed; as long as it stays, nothing has to be read again.
+        fault: why it cannot be read; nothing else of it is known then, and it is nobody's to take.
     """
 
     order_id: str
@@ -43,6 +44,7 @@ class Order:
     touched_at: datetime
     relabelled_at: datetime | None = None
     open: bool = True
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class Forge(Protocol):
         ...
 
     def orders(self, label: str) -> Sequence[Order]:
-        """Return every open order with a label, oldest first."""
+        """Return every open order with a label, oldest first; and each one that cannot be read, with its fault."""
         ...
 
     def order(self, order_id: str) -> Order:

@@ -17,7 +17,7 @@ from outerloop_hpc.engine.claims import ClaimEnded, ended_path
 from outerloop_hpc.engine.lane import Order, Remark, Trouble
 from outerloop_hpc.engine.layout import parse_run_id
 from outerloop_hpc.engine.targets import Sighted, Targets
-from outerloop_hpc.errors import ConfigError, OuterloopError, TryLater, UsageError
+from outerloop_hpc.errors import ConfigError, Fault, OuterloopError, TryLater, UsageError
 from outerloop_hpc.forge import port
 from outerloop_hpc.forge.markers import Standing
 from outerloop_hpc.steward import commission
@@ -26,6 +26,9 @@ from outerloop_hpc.steward.qualify import Decline, Pass, Rules, Take, Verdict, q
 from outerloop_hpc.steward.work import KIND, ROLE, order_key
 
 _log = logging.getLogger(__name__)
+
+#: One order whose thread does not come is that order's trouble; after so many the forge itself is away.
+_UNANSWERED = 2
 
 
 class StewardLane:
@@ -59,10 +62,11 @@ class StewardLane:
         if not forge.identity:
             raise ConfigError(f"{target}: the forge's identity is empty; with that no order would seem held")
         now = self._targets.clock.now()
+        # Looked at under a pause too: a contract that nobody looks at would pass for a healthy one.
+        seen = self._targets.look(target)
         if until := self._paused(now):
             _log.info("%s: the %s role pauses until %s", target, ROLE, until)
             return
-        seen = self._targets.look(target)
         if seen.loaded.contract.steward is None:
             _log.info("%s: its contract has no steward section; no order is taken", target)
             return
@@ -81,16 +85,20 @@ class StewardLane:
         names = [benchmark.name for benchmark in seen.loaded.contract.benchmarks]
         there = forge.orders(given.label)
         book.forget_others(there)
-        ready = False
+        ready, unanswered = False, 0
         for order in there:
+            if order.fault:
+                yield Trouble(target, f"order {order.order_id}", Fault(order.fault))
+                continue
             try:
                 wish = self._wish(qualify(order, book.standing(order), names, rules, now), seen, forge, order, book)
             except NotYet as pause:
                 _log.info("%s: %s", target, pause)
                 continue
-            except TryLater:
-                raise
             except OuterloopError as error:
+                unanswered += isinstance(error, TryLater)
+                if unanswered >= _UNANSWERED:
+                    raise
                 yield Trouble(target, f"order {order.order_id}", error)
                 continue
             if isinstance(wish, Order) and not ready:
@@ -161,4 +169,4 @@ class StewardLane:
             "refused": timedelta(minutes=given.outage_minutes),
             "throttled": timedelta(minutes=given.throttle_minutes),
         }
-        return paused_until(self._layout.outages / ROLE, pauses, now)
+        return paused_until(self._layout.outages / ROLE, pauses, now, tidy=self._keep)

@@ -31,8 +31,7 @@ class StewardKind:
             text = posts.claimed(view.spec, work)
             return (Post(_CLAIMED, work.order.order_id, text, "the order is taken"),)
         if not view.steps:
-            step = session_step(view.spec, work_of(view.spec))
-            return (Submit((step,), f"a session on {view.spec.work['ruler']['benchmark']}"),)
+            return (_first(view),)
         if asked := _cancelled(view):
             return (asked,)
         if change := view.changes.get(proposal.CHANGE):
@@ -56,6 +55,13 @@ class StewardKind:
     def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
         """Return the end of the claim, the outage if there was one, and the new ruler's first point once merged."""
         return ending.documents(spec, work_of(spec), state)
+
+
+def _first(view: View) -> Submit | End:
+    if _CLAIMED in view.unheard:
+        return End("refused", "its order is not there any more; no session was begun", {})
+    step = session_step(view.spec, work_of(view.spec))
+    return Submit((step,), f"a session on {view.spec.work['ruler']['benchmark']}")
 
 
 def _cancelled(view: View) -> Ask | None:
