@@ -18,8 +18,9 @@ from outerloop_hpc.forge.port import Forge, Order
 
 _log = logging.getLogger(__name__)
 
-#: Times of a forge may be of whole seconds, and its clock is not ours: what was touched just now is read again.
-_SETTLED = timedelta(seconds=60)
+#: Times of a forge may be of whole seconds, and its clock is not ours (by 5 min at most, as everywhere): what was
+#: touched just now is read again.
+_SETTLED = timedelta(minutes=6)
 _FIRST_PAUSE = timedelta(minutes=1)
 _LONGEST_PAUSE = timedelta(hours=1)
 

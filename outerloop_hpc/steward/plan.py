@@ -94,7 +94,7 @@ def _wait(view: View, status: str, where: str) -> tuple[Decision, ...]:
 def _go_on(view: View) -> tuple[Decision, ...]:
     """Everything that was asked for has its last word: the session alone, or the trial of its candidate too."""
     outcome = _outcome(view, SESSION)
-    if (over := _not_held(outcome, "session")) is not None:
+    if (over := _not_held(outcome, "session", bought=False)) is not None:
         return (over,)
     found = session_found(outcome.payload)
     if found is None:
@@ -129,7 +129,7 @@ def _ended_by_session(found: SessionFound) -> End:
 def _judged(view: View, work: StewardWork, found: SessionFound) -> Decision:
     """Propose the candidate when it passed and every seed could be measured; else say what failed first."""
     outcome = _outcome(view, VALIDATE)
-    if (over := _not_held(outcome, "validation")) is not None:
+    if (over := _not_held(outcome, "validation", bought=True)) is not None:
         return over
     validation = validation_found(outcome.payload)
     if validation is None or not validation.passed:
@@ -146,14 +146,14 @@ def _judged(view: View, work: StewardWork, found: SessionFound) -> Decision:
     return proposal.of(view.spec, work, found, _numbers(view))
 
 
-def _not_held(outcome: Outcome, what: str) -> End | None:
-    """End the run for a step that has no valid record."""
+def _not_held(outcome: Outcome, what: str, *, bought: bool) -> End | None:
+    """End the run for a step that has no valid record; ``bought``: a session was, so this is no mere refusal."""
     if outcome.word == "record" and outcome.record_outcome == "completed":
         return None
     reason = f"the {what} {_how(outcome)}: {outcome.reason}"
-    if outcome.record_outcome == "refused":
+    if outcome.record_outcome == "refused" and not bought:
         return End("refused", reason, {})
-    if outcome.word == "tries exhausted" and outcome.record_outcome == "infrastructure":
+    if outcome.word == "tries exhausted" and outcome.record_outcome == "infrastructure" and not bought:
         # Its last execution says that it began nothing, and looked at what earlier ones had begun before it said so.
         return End("refused", reason, {})
     if outcome.word == "timed out" or outcome.record_outcome == "timed_out":

@@ -143,6 +143,7 @@ def test_rows_are_kept_when_accounting_is_purged(swift: Lane) -> None:
     swift.script(NO_CHANGE)
     order = swift.order()
     swift.until_told(order, "claimed", "ended:answered")
+    swift.settle()
     assert swift.site.local_files() == [], "what the accounting rests on is gone"
     (archived,) = (json.loads(document(path)) for path in swift.stewards()[0].glob("accounting/*.json"))
     assert "COMPLETED" in {row["State"] for row in archived["rows"]}
