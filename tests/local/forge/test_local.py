@@ -272,3 +272,43 @@ def test_a_closed_change_is_not_merged_and_a_merged_one_is_not_closed(
 def test_a_change_that_is_not_there_is_said_so(forge: LocalForge, name: str) -> None:
     with pytest.raises(NotThere):
         forge.change(name)
+
+
+class Slow(Hours):
+    """A clock of a host that is behind."""
+
+    def now(self) -> datetime:
+        return T0 - timedelta(days=1)
+
+
+def test_a_host_whose_clock_is_behind_speaks_after_what_it_answers(forge: LocalForge) -> None:
+    """Its comment did not touch the order, so that nobody read it; its label was older than the claim's end."""
+    number = order(forge)
+    forge.comment(number, "released", "Over.")
+    before = forge.order(number)
+    elsewhere = LocalForge(forge.folder, identity="outerloop", clock=Slow())
+    elsewhere.say(number, author="ann", body="Again, please.")
+    spoken = forge.order(number)
+    assert spoken.touched_at > before.touched_at
+    elsewhere.relabel(number, author="ann", added=["urgent"], removed=[])
+    labelled = forge.order(number)
+    assert labelled.touched_at > spoken.touched_at
+    assert labelled.relabelled_at is not None
+    assert labelled.relabelled_at > forge.comments(number)[0].at
+    assert [one.body for one in forge.comments(number, since=before.touched_at)] == ["Over.", "Again, please."]
+
+
+def test_an_order_that_cannot_be_read_is_shown_with_its_fault_and_hides_no_other(forge: LocalForge) -> None:
+    broken, whole = order(forge), order(forge)
+    (forge.folder / "orders" / broken / "00000001.json").write_bytes(b"")
+    found = forge.orders("question")
+    assert [one.order_id for one in found] == [broken], "nobody knows what labels it has"
+    assert "00000001.json" in found[0].fault
+    assert [(one.order_id, bool(one.fault)) for one in forge.orders(LABEL)] == [(broken, True), (whole, False)]
+    forge.raise_alarm("contract", "Broken", "since noon")
+    assert len([one for one in forge.every_order() if ALARM in one.labels]) == 1
+
+
+def test_nobody_opens_an_order_under_the_tool_s_own_name(forge: LocalForge) -> None:
+    with pytest.raises(UsageError, match="own name"):
+        forge.open_order(author="outerloop", title="Alarm", body="", labels=(ALARM,))
