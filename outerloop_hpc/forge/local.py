@@ -221,8 +221,9 @@ class LocalForge:
             commit = self.branches.merge_into(
                 repository, opening.onto, opening.branch, message=message, author=author, at=self._clock.now()
             )
+            # Also when somebody closed it just now: the branch has it, and that is what counts.
             said = self._said("merged", author, commit=commit)
-            self._change(change_id).add(said, lambda known: known.kind in {"merged", "closed"})
+            self._change(change_id).add(said, lambda known: known.kind == "merged")
         if opening.order:
             with suppress(NotThere):
                 self.close_order(opening.order, author=author)

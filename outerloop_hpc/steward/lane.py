@@ -155,12 +155,17 @@ class StewardLane:
             attempt += 1
 
     def _live(self, target: str) -> int:
-        """Count the steward runs of a target that are live or in the making, by their names."""
+        """Count the steward runs of a target that are under way or in the making.
+
+        One that has its report has ended: what it still waits for (its order cannot be written, accounting is late)
+        is nobody else's trouble.
+        """
         count = 0
         for name in {*runs.live(self._layout), *runs.unmade(self._layout)}:
             with suppress(UsageError):
                 parsed = parse_run_id(name)
-                count += (parsed.kind, parsed.target) == (KIND, target)
+                ours = (parsed.kind, parsed.target) == (KIND, target)
+                count += ours and not self._layout.run(name).report.exists()
         return count
 
     def _paused(self, now: datetime) -> datetime | None:

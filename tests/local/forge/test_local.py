@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from outerloop_hpc.errors import Fault, TryLater, UsageError
 from outerloop_hpc.forge.local import ALARM, LocalForge
 from outerloop_hpc.forge.port import NotThere, Proposal
+from outerloop_hpc.target.merge import Branches
 from outerloop_hpc.target.mirror import Mirror
 from outerloop_hpc.target.repository import Repository
 from tests.local.forge.test_publish import git
@@ -201,6 +203,24 @@ def test_merging_again_finds_it_merged(forge: LocalForge, repositories: Reposito
     later = repositories.head()
     assert forge.merge(change_id, author="ann", repository=str(repositories.source)) == first
     assert repositories.head() == later
+
+
+def test_a_change_that_is_closed_during_its_merge_is_merged(
+    forge: LocalForge, repositories: Repositories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The branch had it and the change said closed, so that its run ended as rejected."""
+    change_id, merge_into = proposed(forge, repositories), Branches.merge_into
+
+    def slow(self: Branches, *arguments: Any, **keywords: Any) -> str:
+        commit = merge_into(self, *arguments, **keywords)
+        forge.close_change(change_id, author="bob", body="no")
+        return commit
+
+    monkeypatch.setattr(Branches, "merge_into", slow)
+    change = forge.merge(change_id, author="ann", repository=str(repositories.source))
+    assert (change.status, change.merged_as) == ("merged", repositories.head())
+    with pytest.raises(UsageError, match="merged already"):
+        forge.close_change(change_id, author="bob", body="no")
 
 
 def test_a_merge_that_died_before_it_was_noted_is_found_in_the_history(

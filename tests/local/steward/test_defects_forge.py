@@ -67,7 +67,6 @@ def test_an_order_that_cannot_be_read_is_said_and_stops_no_other(swift: Lane) ->
 
 def test_a_post_that_fails_holds_up_its_own_run_alone(swift: Lane) -> None:
     """Row 14: the same for what a run has to say."""
-    swift.configure({"live": 2})
     swift.script(swift.gated(NO_CHANGE))
     broken = swift.order("Broken")
     swift.tick()

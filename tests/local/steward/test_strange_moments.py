@@ -84,7 +84,7 @@ def test_a_label_that_is_taken_away_ends_no_claim_and_buys_no_other_session(swif
         swift.tick()
     assert len(swift.sessions()) == 1, "without the label nobody takes it again"
     swift.forge.relabel(order, author="ada", added=("outerloop:steward",), removed=())
-    swift.until_over(2)
+    swift.until_told(order, "claimed", "ended:failed", "claimed")
 
 
 @pytest.mark.parametrize("first", ["merge", "close"])

@@ -156,6 +156,17 @@ def test_runs_that_are_live_or_being_made_use_up_the_limit(tmp_path: Path, where
     assert wishes(lane(tmp_path, desk("3"))) == ["steward/3/1"], "another target's run"
 
 
+def test_a_run_that_has_ended_and_cannot_say_so_keeps_no_other_order_waiting(tmp_path: Path) -> None:
+    """One order that could not be written kept its run live, and the lane of its target closed, for ever."""
+    (tmp_path / "live").mkdir()
+    (tmp_path / "live" / RUN).touch()
+    report = Layout(tmp_path).run(RUN).report
+    fsio.make_folder(report.parent)
+    assert wishes(lane(tmp_path, desk("3"))) == []
+    report.touch()
+    assert wishes(lane(tmp_path, desk("3"))) == ["steward/3/1"]
+
+
 def end_attempt(root: Path, attempt: int, run: str = RUN) -> Path:
     key = f"steward/3/{attempt}"
     path = root / ended_path("iris", key)
