@@ -69,12 +69,15 @@ class OrderBook:
         self._seen: dict[str, Known] = {}
 
     def standing(self, order: Order) -> Standing:
-        """Return what an order's thread says about it.
+        """Return what an order's thread says about it; within one pass it is read once.
 
         Raises:
             NotYet: it could not be read a while ago, and the pause after that is not over.
             OuterloopError: it cannot be read now.
         """
+        now = self._seen.get(order.order_id)
+        if now is not None and now.standing is not None:
+            return now.standing
         known = self._before.get(order.order_id)
         if known is not None and known.again is not None and known.again > self._now:
             self._seen[order.order_id] = known

@@ -175,6 +175,12 @@ def test_a_ledger_that_cannot_be_read_is_neither_emptied_nor_worked_on(swift: La
     said = swift.site.cli("tick", expect=(4,)).err
     assert "results/leader.json" in said
     assert (swift.markers(order), swift.sessions()) == ([], [])
+    ledger.rename(source / "results" / "elsewhere.json")
+    ledger.symlink_to("elsewhere.json")
+    commit(source)
+    assert "not a regular file" in swift.site.cli("tick", expect=(4,)).err
+    assert (swift.markers(order), swift.sessions()) == ([], [])
+    ledger.unlink()
     row = {
         "benchmark": "other", "metric": "other", "direction": "max", "baseline": 0.5, "best": 0.75,
         "best_run": "long-ago", "updated": "2026-01-01T00:00:00+00:00", "run_seed": None,

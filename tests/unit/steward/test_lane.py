@@ -100,6 +100,13 @@ def test_orders_come_in_the_forge_s_order(tmp_path: Path) -> None:
     assert wishes(lane(tmp_path, desk("3", "7", "12"))) == ["steward/3/1", "steward/7/1", "steward/12/1"]
 
 
+def test_each_thread_is_read_once_in_a_pass(tmp_path: Path) -> None:
+    """One listing of comments for each order, twice a tick."""
+    forge = desk("3", "7", "12")
+    wishes(lane(tmp_path, forge))
+    assert forge.calls.count("comments") == 3
+
+
 @pytest.mark.parametrize("error", [TryLater("502"), NotThere("deleted meanwhile"), ConfigError("odd")])
 def test_a_thread_that_cannot_be_had_stops_no_other_order(tmp_path: Path, error: Exception) -> None:
     """One order whose comments timed out ended the lane for its target in every pass."""
