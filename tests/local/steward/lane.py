@@ -123,8 +123,13 @@ class Lane:
         wait_for(lambda: len(self.sessions()) >= count, f"{count} sessions have begun")
 
     def until_told(self, order: str, *markers: str) -> None:
-        """Tick until the order tells just these events of claims."""
-        wait_for(lambda: self.tick(expect=(0, 4, 75)) is not None and self.markers(order) == [*markers], f"{markers}")
+        """Tick until the order tells these events of claims, and perhaps more."""
+
+        def told() -> bool:
+            self.tick(expect=(0, 4, 75))
+            return self.markers(order)[: len(markers)] == [*markers]
+
+        wait_for(told, f"{markers}")
 
     def measured(self) -> None:
         """Have the sibling measured first, so that the next submission is a steward's."""

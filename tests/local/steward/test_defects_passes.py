@@ -87,9 +87,10 @@ def test_what_a_session_printed_is_kept_capped_and_named_in_the_report(swift: La
     """Row 27: output of jobs went to /dev/null."""
     swift.script('print("I looked at the folds")\nprint("x" * 120_000_000)\n' + NO_CHANGE)
     order = swift.order()
-    swift.until_told(order, "claimed", "ended:budget-exhausted".replace("budget-exhausted", "failed"))
+    swift.until_told(order, "claimed", "ended:failed")
     swift.settle()
     (run, *_) = swift.stewards()
+    assert swift.endings()[0] == "budget-exhausted"
     report = (run / "report.md").read_text(encoding="utf-8")
     (log,) = run.glob("tries/*/e0000.log")
     assert str(log.relative_to(run)) in report
