@@ -82,7 +82,10 @@ def test_a_pass_that_slept_since_its_decision_buys_nothing_when_it_wakes(
     swift.until_open()
     (asleep,) = _children(rival.process.pid)
     os.kill(asleep, signal.SIGCONT)
-    assert rival.answer().status in {0, 75}
+    woken = rival.answer()
+    assert woken.status in {0, 75}
+    if asleep_at == "its decision":
+        assert ("command", "submitit.local") not in woken.effects, "it looks whether somebody went on before it submits"
     wait_for(swift.site.jobs_gone, "what the sleeper started, if anything, has left")
     swift.tick()
     assert len(swift.sessions()) == len(swift.changes()) == 1
