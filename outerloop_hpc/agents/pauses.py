@@ -38,8 +38,10 @@ def outage_path(role: str, run: str) -> str:
     return f"outages/{role}/{run}.json"
 
 
-def paused_until(folder: Path, pauses: Mapping[Outage, timedelta], now: datetime) -> datetime | None:
-    """Return until when the role of ``folder`` pauses, or None.
+def paused_until(
+    folder: Path, pauses: Mapping[Outage, timedelta], now: datetime, *, tidy: bool = True
+) -> datetime | None:
+    """Return until when the role of ``folder`` pauses, or None; ``tidy`` removes what is long over.
 
     What cannot be read pauses nothing: a session finds out by itself, and gives its attempt back.
     """
@@ -53,6 +55,6 @@ def paused_until(folder: Path, pauses: Mapping[Outage, timedelta], now: datetime
         end = said.at + pauses[said.outage]
         if said.at <= now + _SKEW and end > now:
             until = max(until or end, end)
-        elif said.at + longest + _SKEW < now:
+        elif tidy and said.at + longest + _SKEW < now:
             fsio.remove(folder / name)
     return until

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from outerloop_hpc.engine.layout import parse_run_id
 from outerloop_hpc.engine.watch import LiveRun
-from outerloop_hpc.errors import Fault, OuterloopError
+from outerloop_hpc.errors import OuterloopError, TryLater
 from outerloop_hpc.forge.port import Change, Forge
 
 Forges = Callable[[str], Forge | None]
@@ -32,25 +33,24 @@ def look(
     for target, by_run in wanted.items():
         try:
             forge = forges(target)
-            answers = None if forge is None else forge.changes([i for asked in by_run.values() for i in asked.values()])
         except OuterloopError as error:
             trouble(target, error)
             continue
-        if answers is None:
-            continue
-        for change in answers.values():
-            if change.fault:
-                trouble(target, Fault(change.fault))
-        found.update(_told(by_run, answers))
+        if forge is not None:
+            found.update(_asked(forge, by_run, partial(trouble, target)))
     return found
 
 
-def _told(
-    by_run: Mapping[str, Mapping[str, str]], answers: Mapping[str, Change]
+def _asked(
+    forge: Forge, by_run: Mapping[str, Mapping[str, str]], trouble: Callable[[OuterloopError], None]
 ) -> dict[str, dict[str, Change | None]]:
-    """Arrange the answers by run and key; of one that cannot be read nothing is told."""
-    unread = {change_id for change_id, change in answers.items() if change.fault}
-    return {
-        run: {key: answers.get(change_id) for key, change_id in asked.items() if change_id not in unread}
-        for run, asked in by_run.items()
-    }
+    """Ask about all at once; where one cannot be read, about each run alone: it is nobody else's trouble."""
+    try:
+        answers = forge.changes([change for asked in by_run.values() for change in asked.values()])
+    except OuterloopError as error:
+        if isinstance(error, TryLater) or len(by_run) == 1:
+            trouble(error)
+            return {}
+        alone = (_asked(forge, {run: asked}, trouble) for run, asked in by_run.items())
+        return {run: told for one in alone for run, told in one.items()}
+    return {run: {key: answers.get(change) for key, change in asked.items()} for run, asked in by_run.items()}

@@ -45,6 +45,7 @@ class View:
             outcomes first: a pass over thousands of quiet runs then reads thousands of files less.
         resumed: how often a person told the run to go on.
         said: keys of posts that are on their order, or can never be.
+        unheard: keys of those that can never be: their order is not there any more.
         changes: proposed changes by their key; one that the forge has not got yet has the status ``wanted``.
     """
 
@@ -55,6 +56,7 @@ class View:
     now: datetime
     said: frozenset[str] = frozenset()
     changes: Mapping[str, Change] = field(default_factory=dict)
+    unheard: frozenset[str] = frozenset()
 
     @property
     def spec(self) -> RunSpec:
@@ -180,4 +182,5 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
         now,
         frozenset(key for key, post in state.posts.items() if post.wanted is None),
         state.changes,
+        frozenset(key for key, post in state.posts.items() if post.wanted is None and not post.comment),
     )

@@ -44,11 +44,12 @@ class Counter:
 
 @dataclass
 class _Queue:
-    """What one lane wants for one target."""
+    """What one lane wants for one target. ``unknown``: something else than the contract kept it from being asked."""
 
     lane: Lane
     target: str
     trouble: str = ""
+    unknown: bool = False
     wanted: Iterator[Order | Remark | Trouble] | None = None
     done: bool = False
 
@@ -67,33 +68,44 @@ class _Queue:
             self.trouble = str(error)
             raise
         except OSError as error:
+            self.unknown = True
             raise TryLater(f"{error}; the next pass tries again") from error
+        except Exception:
+            self.unknown = True
+            raise
         self.done = found is None
         return found
 
 
 @dataclass
 class Service:
-    """One pass's service of all lanes; ``troubles`` are contracts that do not say what they must, by target."""
+    """One pass's service of all lanes.
+
+    Attributes:
+        troubles: contracts that do not say what they must, by target.
+        healthy: targets for which a lane was served to its end, so that their contracts can be used.
+    """
 
     counter: Counter
     lanes: Sequence[Lane]
     troubles: dict[str, str] = field(default_factory=dict)
+    healthy: set[str] = field(default_factory=set)
     served: str = ""
 
     def run(self) -> None:
         """Take from each lane and target in turn, beginning after the one that was served last."""
         queues = self._in_turn()
-        looked_at = {queue.target for queue in queues}
         while queues:
             for queue in queues:
                 self.counter.isolate(queue.name, partial(self._take, queue))
             self.troubles |= {queue.target: queue.trouble for queue in queues if queue.trouble}
+            over = (queue for queue in queues if queue.done and not queue.trouble)
+            self.healthy |= {queue.target for queue in over if not queue.unknown}
             queues = [queue for queue in queues if not queue.done]
         if not self.counter.dry_run:
             if self.served:
                 _remember(self.counter.layout, self.served)
-            for target in sorted(looked_at):
+            for target in sorted({*self.troubles, *self.healthy}):
                 trouble = self.troubles.get(target, "")
                 self.counter.isolate(f"contract of {target}", partial(self._alarm, target, trouble))
 

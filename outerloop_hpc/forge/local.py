@@ -7,9 +7,9 @@ it from the command line.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from outerloop_hpc.forge.thread import Said, Thread
 from outerloop_hpc.target.merge import Branches
 
 ALARM = "outerloop:alarm"
-_UNKNOWN = datetime.min.replace(tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
 
 
 class LocalForge:
@@ -71,39 +71,29 @@ class LocalForge:
         return [str(number) for number in numbers if self._thread(str(number)).exists()]
 
     def every_order(self) -> Sequence[Order]:
-        """Return all orders, open or not, oldest first."""
-        return [self.order(number) for number in self.order_ids()]
+        """Return all orders, open or not, oldest first; of one that cannot be read its number and the fault."""
+        return [self._order_or_fault(number) for number in self.order_ids()]
 
     def orders(self, label: str) -> Sequence[Order]:
-        """Return every open order with a label, oldest first, and those that cannot be read."""
-        every = [self._known(order_id) for order_id in self.order_ids()]
-        return [order for order in every if order.fault or (order.open and label in order.labels)]
+        """Return every open order with a label, oldest first; and each one that cannot be read."""
+        return [order for order in self.every_order() if order.fault or (order.open and label in order.labels)]
 
-    def _known(self, order_id: str) -> Order:
+    def _order_or_fault(self, order_id: str) -> Order:
         try:
             return self.order(order_id)
         except Fault as fault:
-            return Order(
-                order_id,
-                "",
-                "",
-                "",
-                trusted=False,
-                labels=(),
-                opened_at=_UNKNOWN,
-                touched_at=_UNKNOWN,
-                fault=str(fault),
-            )
+            now, why = self._clock.now(), str(fault)
+            return Order(order_id, "", "", "", trusted=False, labels=(), opened_at=now, touched_at=now, fault=why)
 
     def order(self, order_id: str) -> Order:
         """Return one order as its events make it."""
-        events = [said for _, said in self._thread(order_id).events()]
-        first, labels, relabelled, is_open = events[0], dict.fromkeys(events[0].added), None, True
-        for said in events[1:]:
+        events = list(_timed(self._thread(order_id)))
+        first, labels, relabelled, is_open = events[0][1], dict.fromkeys(events[0][1].added), None, True
+        for _, said, at in events[1:]:
             if said.kind == "labels":
                 labels |= dict.fromkeys(said.added)
                 labels = {label: None for label in labels if label not in said.removed}
-                relabelled = said.at
+                relabelled = at
             elif said.kind in {"closed", "reopened"}:
                 is_open = said.kind == "reopened"
         return Order(
@@ -114,7 +104,7 @@ class LocalForge:
             trusted=True,
             labels=tuple(labels),
             opened_at=first.at,
-            touched_at=max(said.at for said in events),
+            touched_at=events[-1][2],
             relabelled_at=relabelled,
             open=is_open,
         )
@@ -126,9 +116,9 @@ class LocalForge:
     def comments(self, order_id: str, since: datetime | None = None) -> Sequence[Comment]:
         """Return what was said on an order, oldest first."""
         return [
-            Comment(str(number), said.author, said.at, said.body, key=said.key if said.author == self.identity else "")
-            for number, said in self._thread(order_id).events()
-            if said.kind == "comment" and (since is None or said.at >= since)
+            Comment(str(number), said.author, at, said.body, key=said.key if said.author == self.identity else "")
+            for number, said, at in _timed(self._thread(order_id))
+            if said.kind == "comment" and (since is None or at >= since)
         ]
 
     def comment(self, order_id: str, key: str, body: str) -> str:
@@ -167,10 +157,11 @@ class LocalForge:
         return [
             order.order_id
             for order in self.orders(ALARM)
-            if not order.fault
-            and order.author == self.identity
-            and next(self._thread(order.order_id).events())[1].key == key
+            if order.author == self.identity and self._opened_with(order.order_id) == key
         ]
+
+    def _opened_with(self, order_id: str) -> str:
+        return next(self._thread(order_id).events())[1].key
 
     # --- changes
 
@@ -199,14 +190,8 @@ class LocalForge:
         return self.change(change_id)
 
     def changes(self, change_ids: Sequence[str]) -> Mapping[str, Change]:
-        """Return the named changes that are there, each with its own fault if it cannot be read."""
-        return {name: self._seen(name) for name in change_ids if self._change(name).exists()}
-
-    def _seen(self, change_id: str) -> Change:
-        try:
-            return self.change(change_id)
-        except Fault as fault:
-            return Change(change_id, "", "", "open", f"change {change_id}", fault=str(fault))
+        """Return the named changes that are there."""
+        return {name: self.change(name) for name in change_ids if self._change(name).exists()}
 
     def change_ids(self) -> Sequence[str]:
         """Return the ids of all changes, whatever became of them."""
@@ -257,8 +242,9 @@ class LocalForge:
             commit = self.branches.merge_into(
                 repository, opening.onto, opening.branch, message=message, author=author, at=self._clock.now()
             )
+            # Also when somebody closed it just now: the branch has it, and that is what counts.
             said = self._said("merged", author, commit=commit)
-            self._change(change_id).add(said, lambda known: known.kind in {"merged", "closed"})
+            self._change(change_id).add(said, lambda known: known.kind == "merged")
         if opening.order:
             with suppress(NotThere):
                 self._close(opening.order, author)
@@ -295,3 +281,14 @@ class LocalForge:
 
 def _ours(key: str, identity: str, said: Said) -> bool:
     return said.kind == "comment" and said.author == identity and said.key == key
+
+
+def _timed(thread: Thread) -> Iterator[tuple[int, Said, datetime]]:
+    """Yield the events of a thread with times that never go back.
+
+    People write on several hosts, and one whose clock is behind would seem to have spoken before what it answers.
+    """
+    latest: datetime | None = None
+    for number, said in thread.events():
+        latest = said.at if latest is None else max(said.at, latest + _TICK)
+        yield number, said, latest

@@ -31,7 +31,7 @@ class Order:
         labels: in the order in which they were given.
         relabelled_at: when a label was last given or taken; None when never.
         touched_at: when anything about it last changed; as long as it stays, nothing has to be read again.
-        fault: why it cannot be read; nothing else about it is known then, and it is held.
+        fault: why it cannot be read; nothing else of it is known then, and it is nobody's to take.
     """
 
     order_id: str
@@ -89,7 +89,6 @@ class Change:
         where: address or path for people.
         commit: its head.
         merged_as: the commit that brought it into the branch; empty until then.
-        fault: why it cannot be read; its status is then what it was, and nothing is concluded.
     """
 
     change_id: str
@@ -98,7 +97,6 @@ class Change:
     status: ChangeStatus
     where: str
     merged_as: str = ""
-    fault: str = ""
 
 
 class Forge(Protocol):
@@ -110,7 +108,7 @@ class Forge(Protocol):
         ...
 
     def orders(self, label: str) -> Sequence[Order]:
-        """Return every open order with a label, oldest first, and those that cannot be read."""
+        """Return every open order with a label, oldest first; and each one that cannot be read, with its fault."""
         ...
 
     def order(self, order_id: str) -> Order:
@@ -138,10 +136,7 @@ class Forge(Protocol):
         ...
 
     def changes(self, change_ids: Sequence[str]) -> Mapping[str, Change]:
-        """Return the named changes in as few calls as possible; those that are not there are left out.
-
-        One that cannot be read says so in its ``fault``, and holds up no other.
-        """
+        """Return the named changes in as few calls as possible; those that are not there are left out."""
         ...
 
     def raise_alarm(self, key: str, title: str, body: str) -> None:

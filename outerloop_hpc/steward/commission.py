@@ -10,7 +10,7 @@ from outerloop_hpc.engine.jobs import load_job
 from outerloop_hpc.engine.ruler import seeds_of
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.targets import Sighted, Targets
-from outerloop_hpc.errors import ConfigError, UsageError
+from outerloop_hpc.errors import ConfigError, Fault, UsageError
 from outerloop_hpc.forge.port import Order
 from outerloop_hpc.measure import ledger, results
 from outerloop_hpc.measure.history import ledger_rows
@@ -26,6 +26,7 @@ from outerloop_hpc.steward.work import (
     claim_id,
     dump,
 )
+from outerloop_hpc.target.repository import NoSuchFile
 
 _LEDGER = "results/leader.json"
 #: Around a session in its job: preflight, clone, capture.
@@ -124,10 +125,14 @@ def _known(targets: Targets, target: str, benchmark: str, leader: str) -> ledger
 
 
 def _leader(targets: Targets, seen: Sighted) -> str:
-    """Return the repository's ledger; one that cannot be read could not be written either."""
+    """Return the repository's ledger, empty when it has none; one that cannot be read could not be written either."""
     try:
         data = targets.mirror(seen.target).read(seen.commit, _LEDGER)
-    except UsageError:
+    except NoSuchFile:
         return ""
+    except UsageError as error:
+        raise Fault(
+            f"{seen.target}: its ledger cannot be read, and writing it would drop every row: {error}"
+        ) from error
     ledger.decode(data, f"{seen.target}: {_LEDGER} at {seen.commit[:12]}")
     return data.decode()

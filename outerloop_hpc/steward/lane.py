@@ -27,6 +27,9 @@ from outerloop_hpc.steward.work import KIND, ROLE, order_key
 
 _log = logging.getLogger(__name__)
 
+#: One order whose thread does not come is that order's trouble; after so many the forge itself is away.
+_UNANSWERED = 2
+
 
 class StewardLane:
     """Takes orders, oldest first, while the role can work and the target has room.
@@ -59,10 +62,11 @@ class StewardLane:
         if not forge.identity:
             raise ConfigError(f"{target}: the forge's identity is empty; with that no order would seem held")
         now = self._targets.clock.now()
+        # Looked at under a pause too: a contract that nobody looks at would pass for a healthy one.
+        seen = self._targets.look(target)
         if until := self._paused(now):
             _log.info("%s: the %s role pauses until %s", target, ROLE, until)
             return
-        seen = self._targets.look(target)
         if seen.loaded.contract.steward is None:
             _log.info("%s: its contract has no steward section; no order is taken", target)
             return
@@ -81,7 +85,7 @@ class StewardLane:
         names = [benchmark.name for benchmark in seen.loaded.contract.benchmarks]
         there = forge.orders(given.label)
         book.forget_others(there)
-        ready = False
+        ready, unanswered = False, 0
         for order in there:
             if order.fault:
                 yield Trouble(target, f"order {order.order_id}", Fault(order.fault))
@@ -91,9 +95,10 @@ class StewardLane:
             except NotYet as pause:
                 _log.info("%s: %s", target, pause)
                 continue
-            except TryLater:
-                raise
             except OuterloopError as error:
+                unanswered += isinstance(error, TryLater)
+                if unanswered >= _UNANSWERED:
+                    raise
                 yield Trouble(target, f"order {order.order_id}", error)
                 continue
             if isinstance(wish, Order) and not ready:
@@ -150,12 +155,17 @@ class StewardLane:
             attempt += 1
 
     def _live(self, target: str) -> int:
-        """Count the steward runs of a target that are live, or claimed and in the making, by their names."""
+        """Count the steward runs of a target that are under way, or claimed and in the making.
+
+        One that has its report has ended: what it still waits for (its order cannot be written, accounting is late)
+        is nobody else's trouble.
+        """
         count = 0
         for name in {*runs.live(self._layout), *runs.claimed_unmade(self._layout, KIND, target)}:
             with suppress(UsageError):
                 parsed = parse_run_id(name)
-                count += (parsed.kind, parsed.target) == (KIND, target)
+                ours = (parsed.kind, parsed.target) == (KIND, target)
+                count += ours and not self._layout.run(name).report.exists()
         return count
 
     def _paused(self, now: datetime) -> datetime | None:
@@ -164,4 +174,4 @@ class StewardLane:
             "refused": timedelta(minutes=given.outage_minutes),
             "throttled": timedelta(minutes=given.throttle_minutes),
         }
-        return paused_until(self._layout.outages / ROLE, pauses, now)
+        return paused_until(self._layout.outages / ROLE, pauses, now, tidy=self._keep)

@@ -18,8 +18,9 @@ from outerloop_hpc.forge.port import Forge, Order
 
 _log = logging.getLogger(__name__)
 
-#: Times of a forge may be of whole seconds, and its clock is not ours: what was touched just now is read again.
-_SETTLED = timedelta(seconds=60)
+#: Times of a forge may be of whole seconds, and its clock is not ours (by 5 min at most, as everywhere): what was
+#: touched just now is read again.
+_SETTLED = timedelta(minutes=6)
 _FIRST_PAUSE = timedelta(minutes=1)
 _LONGEST_PAUSE = timedelta(hours=1)
 
@@ -68,12 +69,15 @@ class OrderBook:
         self._seen: dict[str, Known] = {}
 
     def standing(self, order: Order) -> Standing:
-        """Return what an order's thread says about it.
+        """Return what an order's thread says about it; within one pass it is read once.
 
         Raises:
             NotYet: it could not be read a while ago, and the pause after that is not over.
             OuterloopError: it cannot be read now.
         """
+        now = self._seen.get(order.order_id)
+        if now is not None and now.standing is not None:
+            return now.standing
         known = self._before.get(order.order_id)
         if known is not None and known.again is not None and known.again > self._now:
             self._seen[order.order_id] = known

@@ -31,8 +31,7 @@ class StewardKind:
             text = posts.claimed(view.spec, work)
             return (Post(_CLAIMED, work.order.order_id, text, "the order is taken"),)
         if not view.steps:
-            step = session_step(view.spec, work_of(view.spec))
-            return (Submit((step,), f"a session on {view.spec.work['ruler']['benchmark']}"),)
+            return (_first(view),)
         if asked := _cancelled(view):
             return (asked,)
         if change := view.changes.get(proposal.CHANGE):
@@ -56,6 +55,13 @@ class StewardKind:
     def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
         """Return the end of the claim, the outage if there was one, and the new ruler's first point once merged."""
         return ending.documents(spec, work_of(spec), state)
+
+
+def _first(view: View) -> Submit | End:
+    if _CLAIMED in view.unheard:
+        return End("refused", "its order is not there any more; no session was begun", {})
+    step = session_step(view.spec, work_of(view.spec))
+    return Submit((step,), f"a session on {view.spec.work['ruler']['benchmark']}")
 
 
 def _cancelled(view: View) -> Ask | None:
@@ -88,7 +94,7 @@ def _wait(view: View, status: str, where: str) -> tuple[Decision, ...]:
 def _go_on(view: View) -> tuple[Decision, ...]:
     """Everything that was asked for has its last word: the session alone, or the trial of its candidate too."""
     outcome = _outcome(view, SESSION)
-    if (over := _not_held(outcome, "session")) is not None:
+    if (over := _not_held(outcome, "session", bought=outcome.begun)) is not None:
         return (over,)
     found = session_found(outcome.payload)
     if found is None:
@@ -123,7 +129,7 @@ def _ended_by_session(found: SessionFound) -> End:
 def _judged(view: View, work: StewardWork, found: SessionFound) -> Decision:
     """Propose the candidate when it passed and every seed could be measured; else say what failed first."""
     outcome = _outcome(view, VALIDATE)
-    if (over := _not_held(outcome, "validation")) is not None:
+    if (over := _not_held(outcome, "validation", bought=True)) is not None:
         return over
     validation = validation_found(outcome.payload)
     if validation is None or not validation.passed:
@@ -140,15 +146,12 @@ def _judged(view: View, work: StewardWork, found: SessionFound) -> Decision:
     return proposal.of(view.spec, work, found, _numbers(view))
 
 
-def _not_held(outcome: Outcome, what: str) -> End | None:
-    """End the run for a step that has no valid record."""
+def _not_held(outcome: Outcome, what: str, *, bought: bool) -> End | None:
+    """End the run for a step that has no valid record; it is a mere refusal as long as no session was ``bought``."""
     if outcome.word == "record" and outcome.record_outcome == "completed":
         return None
     reason = f"the {what} {_how(outcome)}: {outcome.reason}"
-    if outcome.record_outcome == "refused":
-        return End("refused", reason, {})
-    if what == "session" and not outcome.begun:
-        # Whatever became of its jobs, no session was bought.
+    if not bought:
         return End("refused", reason, {})
     if outcome.word == "timed out" or outcome.record_outcome == "timed_out":
         return End("budget-exhausted", reason, {})

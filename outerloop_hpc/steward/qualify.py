@@ -11,7 +11,9 @@ from outerloop_hpc.forge.markers import Standing
 from outerloop_hpc.forge.port import Order
 from outerloop_hpc.forge.text import span
 
-_LINE = re.compile(r"^\s*benchmark\s*:\s*`?(?P<name>[A-Za-z0-9_.-]{1,64})`?\s*$", re.IGNORECASE | re.MULTILINE)
+_LINE = re.compile(
+    r"^[ \t]*benchmark[ \t]*:[ \t]*`?(?P<name>[A-Za-z0-9_.-]{1,64})`?[ \t]*\r?$", re.IGNORECASE | re.MULTILINE
+)
 _FIRST_PAUSE = timedelta(minutes=10)
 _LONGEST_PAUSE = timedelta(days=1)
 _SHOWN = 20
@@ -60,7 +62,7 @@ def qualify(order: Order, standing: Standing, benchmarks: Sequence[str], rules: 
     if standing.held is not None:
         return Pass(f"claim {standing.held.claim} of run {standing.held.run} holds it")
     if not (order.author in rules.authors if rules.authors else order.trusted):
-        text = f"{span(order.author)} may not give orders here; somebody who may has to open it or label it."
+        text = f"{span(order.author)} may not give orders here; somebody who may has to open one."
         return Decline("author", text, f"{order.author} may not give orders")
     if (waits := _waits(order, standing, rules, now)) is not None:
         return waits

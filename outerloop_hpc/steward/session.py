@@ -19,7 +19,7 @@ from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.engine.enclose import enclosure
 from outerloop_hpc.engine.room import require_room
 from outerloop_hpc.engine.spec import RunSpec
-from outerloop_hpc.errors import ConfigError
+from outerloop_hpc.errors import ConfigError, Fault
 from outerloop_hpc.steward import held
 from outerloop_hpc.steward.brief import brief
 from outerloop_hpc.steward.findings import SessionFound, SessionWord, Stray
@@ -43,9 +43,9 @@ def session(context: Context) -> Result:
         NodeUnfit: this node lacks what is needed; no session was bought.
         ConfigError: key, files or image are not what they must be; no session was bought.
     """
-    if (earlier := held.before(context)) is not None:
-        return _result(earlier)
     work = work_of(context.spec)
+    if (earlier := _earlier(context, work)) is not None:
+        return _result(earlier)
     require_room(context.scratch, int(work.session.min_free_gb * 10**9))
     secrets = _secrets(work.agent)
     table, where = _prepare(context, work)
@@ -75,6 +75,20 @@ def session(context: Context) -> Result:
     found = SessionFound.model_validate(_without(secrets, found.model_dump(mode="json")))
     held.keep(context, found)
     return _result(found)
+
+
+def _earlier(context: Context, work: StewardWork) -> SessionFound | None:
+    """Return what an earlier execution came to.
+
+    What cannot be read may be of a session that was paid for. Another node may be able to; where none is, the session
+    has failed: as a refusal it would cost nothing, and be bought again without end.
+    """
+    try:
+        return held.before(context)
+    except Fault as fault:
+        if context.element.try_number < work.session.max_tries:
+            raise
+        return SessionFound(word="failed", reason=f"what an earlier execution left cannot be read: {fault}")
 
 
 def _result(found: SessionFound) -> Result:

@@ -37,6 +37,10 @@ class LogEntry:
     subject: str
 
 
+class NoSuchFile(UsageError):  # noqa: N818 - states the finding
+    """A commit has nothing under a path."""
+
+
 class Repository:
     """One repository, bare or not. Nothing here touches a working folder.
 
@@ -92,12 +96,14 @@ class Repository:
             limit: how many bytes are accepted.
 
         Raises:
-            UsageError: no such file, not a regular file, or longer than ``limit``.
+            NoSuchFile: nothing is there.
+            UsageError: it is not a regular file, or longer than ``limit``.
         """
         found = [entry for entry in self._look_up(commit, path) if entry.path == path]
-        if not found or found[0].mode not in _REGULAR:
-            what = "is not a regular file" if found else "does not exist"
-            raise UsageError(f"{path!a} {what} at commit {commit[:12]} of {self.folder}")
+        if not found:
+            raise NoSuchFile(f"{path!a} does not exist at commit {commit[:12]} of {self.folder}")
+        if found[0].mode not in _REGULAR:
+            raise UsageError(f"{path!a} is not a regular file at commit {commit[:12]} of {self.folder}")
         size = int(self._line("cat-file", "-s", found[0].object_id))
         if size > limit:
             raise UsageError(f"{path!a} at commit {commit[:12]} has {size} bytes, at most {limit} are read")

@@ -1,8 +1,9 @@
 """Passes that die: each order on stdin runs one command line in a fork whose k-th effect ends in kill -9.
 
 Run as ``python -m tests.local.driver``; one JSON object a line: ``arguments``, ``kill`` (0 for never) and ``when``
-(before or after the effect), ``refuse`` (system calls, see ``refusals``, from effect ``refuse_at`` on), ``polite``
-(false: no lock between passes).
+(before or after the effect), ``at`` (in place of ``kill``: the first effect whose words hold this), ``signal`` (in
+place of SIGKILL, such as SIGSTOP), ``refuse`` (system calls, see ``refusals``, from effect ``refuse_at`` on),
+``polite`` (false: no lock between passes), ``later`` (seconds by which the command line believes it is later).
 It answers with one line: ``status`` (negative for a signal), ``effects`` (what was about to be done, in order),
 ``out`` and ``err``.
 """
@@ -18,13 +19,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
 import submitit
 
-from outerloop_hpc import effects
+from outerloop_hpc import clock, effects
 from outerloop_hpc.cli import archived, bench, chain, follow, listing, main, passes, points, polite, wiring
+from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.config import sources
 from outerloop_hpc.engine.layout import Layout
 from tests.local import refusals
@@ -42,20 +45,24 @@ class Reaper:
     diary: int
     refuse: Mapping[str, Any] | None
     refuse_at: int
+    signal: int = signal.SIGKILL
+    at: str = ""
     count: int = field(default=0)
 
     def __call__(self, what: str, subject: str, action: Callable[[], Any]) -> Any:
         self.count += 1
         due = self.count == self.kill
+        if self.at and self.at in f"{what} {subject}":
+            due, self.at = True, ""
         # Written straight to a file of our own: nothing may be lost in a buffer.
         os.write(self.diary, json.dumps([what, subject]).encode() + b"\n")
         if self.count == self.refuse_at:
             refusals.refuse_from_now(self.refuse)
         if due and self.when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.signal)
         result = action()
-        if due:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if due and self.when == "after":
+            os.kill(os.getpid(), self.signal)
         return result
 
 
@@ -65,7 +72,11 @@ def carry_out(order: Mapping[str, Any], folder: Path) -> None:
         os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o600), number)
     diary = os.open(folder / "effects", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     when, refuse, refuse_at = order.get("when", "before"), order.get("refuse"), order.get("refuse_at", 0)
-    effects.install(Reaper(order.get("kill", 0), when, diary, refuse, refuse_at))
+    number = signal.Signals[order.get("signal", "SIGKILL")]
+    effects.install(Reaper(order.get("kill", 0), when, diary, refuse, refuse_at, number, order.get("at", "")))
+    if ahead := order.get("later", 0):
+        real = SystemClock.now
+        vars(clock)["SystemClock"].now = lambda self: real(self) + timedelta(seconds=ahead)
     sys.argv = ["outerloop-hpc", *order["arguments"]]
     if not order.get("polite", True):
         vars(polite)["polite_lock"] = _no_lock

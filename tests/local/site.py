@@ -107,6 +107,8 @@ class Site:
     targets: dict[str, Path] = field(default_factory=dict)
     driver: Driver | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    #: How the driver carries out every command, see there.
+    how: dict[str, object] = field(default_factory=dict)
 
     @property
     def config(self) -> Path:
@@ -146,7 +148,7 @@ class Site:
     def cli(self, *arguments: str, expect: Sequence[int] = (0,)) -> Done:
         """Run the real command line, in a process of its own, and check its exit status."""
         if self.driver is not None:
-            ended = self.driver.order("--config", str(self.config), *arguments)
+            ended = self.driver.order("--config", str(self.config), *arguments, **self.how)
             return _checked(arguments, Done(ended.status, ended.out, ended.err), expect)
         done = subprocess.run(
             [*CLI, "--config", str(self.config), *arguments],

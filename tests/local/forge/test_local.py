@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from outerloop_hpc.errors import Fault, TryLater, UsageError
 from outerloop_hpc.forge.local import ALARM, LocalForge
 from outerloop_hpc.forge.port import NotThere, Proposal
+from outerloop_hpc.target.merge import Branches
 from outerloop_hpc.target.mirror import Mirror
 from outerloop_hpc.target.repository import Repository
 from tests.local.forge.test_publish import git
@@ -217,6 +219,24 @@ def test_merging_again_finds_it_merged(forge: LocalForge, repositories: Reposito
     assert repositories.head() == later
 
 
+def test_a_change_that_is_closed_during_its_merge_is_merged(
+    forge: LocalForge, repositories: Repositories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The branch had it and the change said closed, so that its run ended as rejected."""
+    change_id, merge_into = proposed(forge, repositories), Branches.merge_into
+
+    def slow(self: Branches, *arguments: Any, **keywords: Any) -> str:
+        commit = merge_into(self, *arguments, **keywords)
+        forge.close_change(change_id, author="bob", body="no")
+        return commit
+
+    monkeypatch.setattr(Branches, "merge_into", slow)
+    change = forge.merge(change_id, author="ann", repository=str(repositories.source))
+    assert (change.status, change.merged_as) == ("merged", repositories.head())
+    with pytest.raises(UsageError, match="merged already"):
+        forge.close_change(change_id, author="bob", body="no")
+
+
 def test_a_merge_that_died_before_it_was_noted_is_found_in_the_history(
     forge: LocalForge, repositories: Repositories
 ) -> None:
@@ -286,3 +306,43 @@ def test_a_closed_change_is_not_merged_and_a_merged_one_is_not_closed(
 def test_a_change_that_is_not_there_is_said_so(forge: LocalForge, name: str) -> None:
     with pytest.raises(NotThere):
         forge.change(name)
+
+
+class Slow(Hours):
+    """A clock of a host that is behind."""
+
+    def now(self) -> datetime:
+        return T0 - timedelta(days=1)
+
+
+def test_a_host_whose_clock_is_behind_speaks_after_what_it_answers(forge: LocalForge) -> None:
+    """Its comment did not touch the order, so that nobody read it; its label was older than the claim's end."""
+    number = order(forge)
+    forge.comment(number, "released", "Over.")
+    before = forge.order(number)
+    elsewhere = LocalForge(forge.folder, identity="outerloop", clock=Slow())
+    elsewhere.say(number, author="ann", body="Again, please.")
+    spoken = forge.order(number)
+    assert spoken.touched_at > before.touched_at
+    elsewhere.relabel(number, author="ann", added=["urgent"], removed=[])
+    labelled = forge.order(number)
+    assert labelled.touched_at > spoken.touched_at
+    assert labelled.relabelled_at is not None
+    assert labelled.relabelled_at > forge.comments(number)[0].at
+    assert [one.body for one in forge.comments(number, since=before.touched_at)] == ["Over.", "Again, please."]
+
+
+def test_an_order_that_cannot_be_read_is_shown_with_its_fault_and_hides_no_other(forge: LocalForge) -> None:
+    broken, whole = order(forge), order(forge)
+    (forge.folder / "orders" / broken / "00000001.json").write_bytes(b"")
+    found = forge.orders("question")
+    assert [one.order_id for one in found] == [broken], "nobody knows what labels it has"
+    assert "00000001.json" in found[0].fault
+    assert [(one.order_id, bool(one.fault)) for one in forge.orders(LABEL)] == [(broken, True), (whole, False)]
+    forge.raise_alarm("contract", "Broken", "since noon")
+    assert len([one for one in forge.every_order() if ALARM in one.labels]) == 1
+
+
+def test_nobody_opens_an_order_under_the_tool_s_own_name(forge: LocalForge) -> None:
+    with pytest.raises(UsageError, match="own name"):
+        forge.open_order(author="outerloop", title="Alarm", body="", labels=(ALARM,))

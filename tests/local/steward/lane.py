@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.forge.local import LocalForge
-from outerloop_hpc.forge.markers import Marker, read
+from outerloop_hpc.forge.markers import Marker, Standing, read, standing
 from outerloop_hpc.forge.port import Change, Comment
 from tests.local.driver import Driver
 from tests.local.scratch import commit, git
@@ -58,6 +58,8 @@ NO_CHANGE = 'end(10, "no-change", "It measures what it should.")\n'
 FAIL = 'sys.stderr.write("it broke\\n")\nsys.exit(3)\n'
 OUTAGE = 'end(75, "outage", "")\n'
 BUDGET = 'end(20, "budget", "half done")\n'
+#: Reads what it was told beside stdin.
+BRIEF = 'BRIEF = Path(os.environ["OUTERLOOP_BRIEF"]).read_text()\n'
 #: Edits the judged side too.
 CHEAT = """\
 (WORK / "evaluate.py").write_text((WORK / "evaluate.py").read_text() + "# mended\\n")
@@ -73,10 +75,20 @@ class Lane:
     site: Site
     diary: Path
     agent: Path
+    settings: Mapping[str, object] = field(default_factory=dict)
+    steward: Mapping[str, object] = field(default_factory=dict)
+    validation: str = ""
 
     @property
     def forge(self) -> LocalForge:
         return LocalForge(self.site.state / "forge" / TARGET, identity="outerloop", clock=SystemClock())
+
+    def configure(self, steward: Mapping[str, object] | None = None, **settings: object) -> None:
+        """Write the site's settings with the steward's; what is given here holds until the next call."""
+        self.site.configure(**{**self.settings, **settings})
+        keys = {**self.steward, **(steward or {})}
+        lines = [f"validation = {json.dumps(self.validation)}", 'benchmarks = ["other"]', "", "[steward]"]
+        self.site.extend("\n".join([*lines, *(f"{key} = {_toml(value)}" for key, value in keys.items())]) + "\n")
 
     def script(self, text: str) -> None:
         """Give the agent another program."""
@@ -97,6 +109,53 @@ class Lane:
     def tick(self, *, expect: Sequence[int] = (0, 75)) -> list[dict[str, Any]]:
         """Make one tick and return what it decided."""
         return self.site.rows("tick", expect=expect)
+
+    def gate(self, name: str = "gate") -> Path:
+        """Return the file that a script from ``gated`` waits for."""
+        return self.agent.with_name(name)
+
+    def gated(self, text: str, name: str = "gate") -> str:
+        """Return a script that waits for a gate before it goes on."""
+        return f"while not Path({str(self.gate(name))!r}).exists():\n    time.sleep(0.02)\n{text}"
+
+    def until_bought(self, count: int = 1) -> None:
+        """Wait until so many sessions have begun."""
+        wait_for(lambda: len(self.sessions()) >= count, f"{count} sessions have begun")
+
+    def until_told(self, order: str, *markers: str) -> None:
+        """Tick until the order tells these events of claims, and perhaps more."""
+
+        def told() -> bool:
+            self.tick(expect=(0, 4, 75))
+            return self.markers(order)[: len(markers)] == [*markers]
+
+        wait_for(told, f"{markers}")
+
+    def measured(self) -> None:
+        """Have the sibling measured first, so that the next submission is a steward's."""
+        self.tick()
+        self.settle()
+
+    def until_over(self, count: int = 1) -> None:
+        """Wait until so many sessions have begun, and no job is there any more."""
+        self.until_bought(count)
+        wait_for(self.site.jobs_gone, "every job has ended")
+
+    def later(self, seconds: float) -> None:
+        """From here on commands believe that it is so much later; needs a driver."""
+        self.site.how["later"] = seconds
+
+    def folder(self, order: str) -> Path:
+        """Return where the forge keeps an order."""
+        return self.site.state / "forge" / TARGET / "orders" / order
+
+    def submission(self, run: Path) -> Path:
+        """Return the folder of a run's newest submission."""
+        return max((run / "tries").iterdir(), key=lambda folder: folder.stat().st_mtime)
+
+    def standing(self, order: str) -> Standing:
+        """Return what the order's thread says."""
+        return standing(self.comments(order), "outerloop")
 
     def comments(self, order: str) -> list[Comment]:
         return list(self.forge.comments(order))
@@ -164,34 +223,25 @@ def new_lane(
     validation: str = "",
     contract: str = CONTRACT,
     runtime: str = "none",
-    submit_lag_s: int = 600,
+    settings: Mapping[str, object] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Lane:
     """Make a site whose benchmarks are measured by nobody but the steward's runs.
 
     Args:
         steward: keys of ``[steward]`` beside its command.
+        settings: of the site, see there.
     """
     source = tiny_target(root / "source", contract=contract)
     (source / "other.py").write_text(OTHER, encoding="utf-8")
     commit(source)
     git(source, "config", "receive.denyCurrentBranch", "updateInstead")
-    site = new_site(
-        root / "site",
-        targets={TARGET: source},
-        driver=driver,
-        env=env,
-        runtime=runtime,
-        uncontained=json.dumps(runtime == "none"),
-        submit_lag_s=submit_lag_s,
-    )
-    agent, diary = root / "agent.py", root / "diary"
-    lane = Lane(site, diary, agent)
+    site = new_site(root / "site", targets={TARGET: source}, driver=driver, env=env)
+    keys = {"command": [sys.executable, "-B", str(root / "agent.py")], "seeds": 2, "minutes": 10, **(steward or {})}
+    given = {"runtime": runtime, "uncontained": json.dumps(runtime == "none"), **(settings or {})}
+    lane = Lane(site, root / "diary", root / "agent.py", given, keys, validation)
     lane.script(script)
-    keys = {"command": [sys.executable, "-B", str(agent)], "seeds": 2, "minutes": 10, **(steward or {})}
-    lines = [f"validation = {json.dumps(validation)}", 'benchmarks = ["other"]']
-    text = "\n".join(lines) + "\n\n[steward]\n" + "\n".join(f"{key} = {_toml(value)}" for key, value in keys.items())
-    site.extend(text + "\n")
+    lane.configure()
     return lane
 
 

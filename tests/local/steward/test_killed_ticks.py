@@ -111,7 +111,7 @@ class Story:
 
 @pytest.fixture
 def story(driver: Driver, tmp_path: Path) -> Iterator[Story]:
-    made = Story(new_lane(tmp_path, driver=driver, submit_lag_s=0), driver, tmp_path / "kept")
+    made = Story(new_lane(tmp_path, driver=driver, settings={"submit_lag_s": 0}), driver, tmp_path / "kept")
     made.advance()
     made.until(lambda: not made.lane.site.live(), "the sibling is measured")
     made.order_id = made.lane.order()

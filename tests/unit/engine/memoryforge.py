@@ -39,7 +39,9 @@ class MemoryForge:
     def comments(self, order_id: str, since: datetime | None = None) -> Sequence[Comment]:
         self._called("comments")
         return [
-            Comment(key, self.identity, since or T0, text) for (on, key), text in self.said.items() if on == order_id
+            Comment(key, self.identity, since or T0, text, key=key)
+            for (on, key), text in self.said.items()
+            if on == order_id
         ]
 
     def comment(self, order_id: str, key: str, body: str) -> str:

@@ -164,3 +164,16 @@ def test_an_alarm_that_the_forge_did_not_take_is_raised_by_a_later_tick(tmp_path
     hall.forge.silent = False
     hall.serve(lane)
     assert list(hall.forge.alarms) == ["contract"]
+
+
+@pytest.mark.parametrize("error", [TryLater("no answer"), OSError(5, "I/O error")])
+def test_a_contract_that_nobody_could_look_at_is_not_healthy(tmp_path: Path, error: Exception) -> None:
+    """One tick in which the repository did not answer closed the notice, though nothing was mended."""
+    hall = Hall(tmp_path)
+    for _ in range(BAD_TICKS):
+        hall.serve(Wishes("benchmark", {"iris": BROKEN}))
+    assert list(hall.forge.alarms) == ["contract"]
+    hall.serve(Wishes("benchmark", {"iris": [error]}))
+    assert list(hall.forge.alarms) == ["contract"]
+    hall.serve(Wishes("benchmark", {"iris": [error]}), Wishes("steward", {"iris": []}))
+    assert hall.forge.alarms == {}, "one lane that could look is enough"
