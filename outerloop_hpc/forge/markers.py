@@ -77,6 +77,11 @@ class Standing(Value):
     said: tuple[str, ...] = ()
 
 
+def counts(comment: Comment, identity: str, authors: Sequence[str]) -> bool:
+    """Whether a comment is by a person whose word counts; ``authors`` empty: by anybody whom the forge vouches for."""
+    return comment.author != identity and (comment.author in authors if authors else comment.trusted)
+
+
 def standing(comments: Sequence[Comment], identity: str, authors: Sequence[str] = ()) -> Standing:
     """Read a thread, oldest comment first. ``authors`` are those whose word counts; empty for all that are trusted.
 
@@ -92,7 +97,7 @@ def standing(comments: Sequence[Comment], identity: str, authors: Sequence[str] 
     spoken = False
     for comment in comments:
         if comment.author != identity:
-            spoken |= comment.author in authors if authors else comment.trusted
+            spoken |= counts(comment, identity, authors)
             continue
         marker = read(comment.body)
         if marker is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.forge.text import fenced, span
-from outerloop_hpc.steward.work import CONTRACT_SHOWN, ORDER_SHOWN, StewardWork
+from outerloop_hpc.steward.work import COMMENT_SHOWN, CONTRACT_SHOWN, ORDER_SHOWN, StewardWork
 
 _SHOWN = 200
 
@@ -43,6 +43,7 @@ def brief(spec: RunSpec, work: StewardWork) -> str:
             "",
             fenced(f"{work.order.title}\n\n{work.order.body}", ORDER_SHOWN),
             "",
+            *_comments(work),
             "## The contract",
             "",
             fenced(work.contract, CONTRACT_SHOWN),
@@ -51,6 +52,18 @@ def brief(spec: RunSpec, work: StewardWork) -> str:
     )
 
 
+def _comments(work: StewardWork) -> list[str]:
+    """Return what people said on the order, oldest first; nothing when nobody did."""
+    if not work.comments:
+        return []
+    said = [
+        part
+        for one in work.comments
+        for part in (f"By {span(one.author, 80)}:", "", fenced(one.body, COMMENT_SHOWN), "")
+    ]
+    return ["## What people said on it", "", *said]
+
+
 def _paths(paths: tuple[str, ...]) -> list[str]:
     more = [f"   - and {len(paths) - _SHOWN} more"] if len(paths) > _SHOWN else []
-    return [f"   - {path}" for path in paths[:_SHOWN]] + more
+    return [f"   - {span(path)}" for path in paths[:_SHOWN]] + more

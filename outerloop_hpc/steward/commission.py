@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from outerloop_hpc.config.secret import read_secret
@@ -11,14 +12,18 @@ from outerloop_hpc.engine.ruler import seeds_of
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.targets import Sighted, Targets
 from outerloop_hpc.errors import ConfigError, Fault, UsageError
-from outerloop_hpc.forge.port import Order
+from outerloop_hpc.forge.markers import counts
+from outerloop_hpc.forge.port import Forge, Order
 from outerloop_hpc.measure import ledger, results
 from outerloop_hpc.measure.history import ledger_rows
 from outerloop_hpc.steward.work import (
+    COMMENT_SHOWN,
+    COMMENTS_SHOWN,
     CONTRACT_SHOWN,
     KIND,
     ORDER_SHOWN,
     AgentWork,
+    OrderComment,
     OrderText,
     StepAsk,
     StewardWork,
@@ -45,12 +50,13 @@ def check_role(given: Steward) -> None:
         raise ConfigError(f"{given.files}: the folder of the steward's files is not there; see [steward] files")
 
 
-def spec(targets: Targets, seen: Sighted, identity: str, order: Order, attempt: int, benchmark: str) -> RunSpec:
+def spec(targets: Targets, seen: Sighted, forge: Forge, order: Order, attempt: int, benchmark: str) -> RunSpec:
     """Make the specification of one attempt at an order, at the target's commit that was sighted.
 
     Raises:
         ConfigError: image or job definitions are not what they must be; nothing is claimed then.
         Fault: the repository's ledger cannot be read.
+        TryLater: the forge does not answer.
         OverBudget: the week is used up.
     """
     targets.check_week(KIND, seen)
@@ -71,9 +77,10 @@ def spec(targets: Targets, seen: Sighted, identity: str, order: Order, attempt: 
             body=order.body[: ORDER_SHOWN + 1],
             author=order.author[:200],
         ),
+        comments=_comments(forge, order, given.authors),
         claim=claim_id(seen.target, draft.run),
         attempt=attempt,
-        identity=identity,
+        identity=forge.identity,
         onto=target.branch,
         tree=seen.tree,
         contract=seen.loaded.text[: CONTRACT_SHOWN + 1],
@@ -94,6 +101,13 @@ def spec(targets: Targets, seen: Sighted, identity: str, order: Order, attempt: 
         measure=_ask(targets, "measure", ruler.eval_minutes, gpus=chosen.gpus),
     )
     return draft.model_copy(update={"work": dump(work)})
+
+
+def _comments(forge: Forge, order: Order, authors: Sequence[str]) -> tuple[OrderComment, ...]:
+    said = [one for one in forge.comments(order.order_id) if counts(one, forge.identity, authors)]
+    return tuple(
+        OrderComment(author=one.author[:200], body=one.body[: COMMENT_SHOWN + 1]) for one in said[-COMMENTS_SHOWN:]
+    )
 
 
 def _agent(given: Steward, seen: Sighted) -> AgentWork:

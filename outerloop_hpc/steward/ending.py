@@ -11,8 +11,8 @@ from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.forge.markers import EndReason
 from outerloop_hpc.measure.history import Point, Sample, path_of
 from outerloop_hpc.measure.statistics import summarize
-from outerloop_hpc.steward.findings import SessionFound, session_found
-from outerloop_hpc.steward.steps import MEASURE, SESSION
+from outerloop_hpc.steward.findings import SessionFound, ValidationFound, session_found, validation_found
+from outerloop_hpc.steward.steps import MEASURE, SESSION, VALIDATE
 from outerloop_hpc.steward.work import ROLE, StewardWork, order_key
 
 #: Every ending that is not here is the order's own failure, and costs an attempt.
@@ -63,6 +63,12 @@ def session_of(state: RunState) -> SessionFound | None:
     """Return what the session left, once there is something."""
     payload = next((s.payload for s in state.steps.values() if s.spec.job == SESSION and s.payload), None)
     return None if payload is None else session_found(payload)
+
+
+def validation_of(state: RunState) -> ValidationFound | None:
+    """Return what the validation left, once there is something."""
+    payload = next((s.payload for s in state.steps.values() if s.spec.job == VALIDATE and s.payload), None)
+    return None if payload is None else validation_found(payload)
 
 
 def _point(spec: RunSpec, work: StewardWork, state: RunState, session: SessionFound | None) -> Point | None:

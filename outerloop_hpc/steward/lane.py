@@ -43,6 +43,8 @@ class StewardLane:
     def __init__(self, targets: Targets, forges: Forges, *, keep: bool = True) -> None:
         self._targets, self._forges, self._keep = targets, forges, keep
         self._settings, self._layout = targets.settings, targets.layout
+        #: Orders that a dry run would take: nothing of them can be seen in the state folder.
+        self._imagined = 0
 
     def targets(self) -> Sequence[str]:
         """Return every configured target; none without a steward's command."""
@@ -61,7 +63,7 @@ class StewardLane:
             return
         if not forge.identity:
             raise ConfigError(f"{target}: the forge's identity is empty; with that no order would seem held")
-        now = self._targets.clock.now()
+        now, self._imagined = self._targets.clock.now(), 0
         # Looked at under a pause too: a contract that nobody looks at would pass for a healthy one.
         seen = self._targets.look(target)
         if until := self._paused(now):
@@ -124,7 +126,8 @@ class StewardLane:
                 if (attempt := self._attempt(target, order.order_id, standing)) is None:
                     return None
                 why = f"order {order.order_id} on {benchmark}, attempt {attempt}"
-                make = partial(commission.spec, self._targets, seen, forge.identity, order, attempt, benchmark)
+                make = partial(commission.spec, self._targets, seen, forge, order, attempt, benchmark)
+                self._imagined += not self._keep
                 return Order(target, order_key(order.order_id, attempt), why, make)
             case Decline(key, text, reason):
                 said = f"{ROLE}/{key}" in standing.said
@@ -160,7 +163,7 @@ class StewardLane:
         One that has its report has ended: what it still waits for (its order cannot be written, accounting is late)
         is nobody else's trouble.
         """
-        count = 0
+        count = self._imagined
         for name in {*runs.live(self._layout), *runs.claimed_unmade(self._layout, KIND, target)}:
             with suppress(UsageError):
                 parsed = parse_run_id(name)

@@ -9,7 +9,7 @@ from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.forge.markers import EndReason, Marker
 from outerloop_hpc.forge.text import fenced, span
 from outerloop_hpc.measure.ledger import Row
-from outerloop_hpc.steward.ending import reason_of, session_of
+from outerloop_hpc.steward.ending import reason_of, session_of, validation_of
 from outerloop_hpc.steward.findings import SessionFound
 from outerloop_hpc.steward.work import StewardWork
 
@@ -47,6 +47,9 @@ def released(spec: RunSpec, work: StewardWork, state: RunState) -> str:
     reason = reason_of(ending)
     marker = Marker(claim=work.claim, run=spec.run, attempt=work.attempt, reason=reason)
     lines = [marker.line(), f"Run `{spec.run}` has ended: **{ending}**. {span(why, 600)}", "", _next(ending, reason)]
+    if ending == "operator" and any(change.status in {"wanted", "open"} for change in state.changes.values()):
+        lines += ["", "A change of this run may be open still. Nobody watches it any more: close it."]
+    lines += _failed_output(state)
     session = session_of(state)
     if session is not None:
         lines += _strays(session)
@@ -121,12 +124,21 @@ def report(work: StewardWork, state: RunState) -> str:
             lines += ["", f"Transcript: {span(session.transcript)} in `runs/`."]
         if session.report:
             lines += ["", fenced(session.report, _IN_CHANGE)]
+    lines += _failed_output(state)
     for one in state.changes.values():
         lines += ["", f"## Change\n\n{span(one.where or one.branch)}: **{one.status}**."]
     values = state.ended.result.get("values", {}) if state.ended else {}
     if values:
         lines += ["", "## Numbers", "", *_numbers(work, values)]
     return "\n".join(lines)
+
+
+def _failed_output(state: RunState) -> list[str]:
+    """Return the end of what a failed validation said."""
+    found = validation_of(state)
+    if found is None or found.passed or not found.output:
+        return []
+    return ["", "The end of what the validation said:", "", fenced(found.output, _ON_ORDER)]
 
 
 def _numbers(work: StewardWork, numbers: Mapping[str, float]) -> list[str]:

@@ -17,6 +17,9 @@ ROLE = "steward"
 #: How much of an order and of a contract a session is shown; characters.
 ORDER_SHOWN = 20_000
 CONTRACT_SHOWN = 10_000
+#: The newest comments on it, and how much of each.
+COMMENTS_SHOWN = 20
+COMMENT_SHOWN = 4_000
 
 
 class OrderText(Value):
@@ -26,6 +29,13 @@ class OrderText(Value):
     title: str
     body: str
     author: str
+
+
+class OrderComment(Value):
+    """What somebody whose word counts said on the order. Foreign text."""
+
+    author: str
+    body: str
 
 
 class AgentWork(Value):
@@ -64,6 +74,7 @@ class StewardWork(Value):
     """One order on one benchmark, resolved: nothing of it changes when the target or the settings change.
 
     Attributes:
+        comments: what people said on it before it was claimed, oldest first.
         claim: id of the claim on the order. attempt: which one it is on this order, from 1.
         identity: the tool's name on the forge.
         onto: branch that the change is proposed for.
@@ -78,6 +89,7 @@ class StewardWork(Value):
     """
 
     order: OrderText
+    comments: tuple[OrderComment, ...] = ()
     claim: str
     attempt: int = Field(ge=1)
     identity: str

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from outerloop_hpc.forge.markers import read
+from tests.cluster.cluster import Cluster
+from tests.cluster.venv import CHECKOUT
 from tests.slurm.project import PATIENT, Project
 
 _CONTRACT = """\
@@ -17,7 +19,7 @@ benchmarks:
   - {name: score, command: python3 evaluate.py, metric: score, direction: max, seed_env: SEED, eval_minutes: 2}
   - {name: other, command: python3 other.py, metric: other, direction: max, eval_minutes: 2}
 scope: {allowed: [solver.py]}
-steward: {allowed: [evaluate.py]}
+steward: {allowed: [evaluate.py, checks]}
 """
 _FILES = {
     ".outerloop.yaml": _CONTRACT,
@@ -46,7 +48,15 @@ _AGENTS = {
     f"pathlib.Path('/proc/self/comm').write_text('{PATIENT}')\n"
     "signal.sigwait({signal.SIGUSR1})\nend(10, 'no-change', 'Somebody let me go.')\n",
 }
+INSIDE = CHECKOUT / "tests" / "local" / "steward" / "inside.py"
 KEY = "sk-alices-own-key-0123456789"
+
+
+#: What an image and its runtime set for everybody.
+_ORDINARY = {
+    *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PWD", "USER_PATH", "PS1", "TERM"),
+    "LD_LIBRARY_PATH",
+}
 
 
 class Lane:
@@ -59,6 +69,7 @@ class Lane:
         project.git("config", "receive.denyCurrentBranch", "updateInstead")
         for name, text in _AGENTS.items():
             project.write(f"agents/{name}.py", text)
+        project.write("agents/inside.py", INSIDE.read_text(encoding="utf-8"))
         project.write("key", KEY)
         project.cluster.check(["chmod", "600", f"{project.folder}/key"], user=project.user)
         self.use(agent)
@@ -208,3 +219,38 @@ def test_a_session_that_somebody_cancels_waits_for_a_person(lane: Callable[[str]
     project.done("runs", "end", run, "--reason", "enough")
     project.settle(run)
     assert ours.markers() == ["claimed", "answered"]
+
+
+def test_a_session_in_apptainer_sees_its_workspace_brief_and_own_key_and_nothing_else(
+    cluster26: Cluster, apptainer_image: str
+) -> None:
+    project = Project(cluster26, "inside", apptainer_image)
+    ours = Lane(project, "inside")
+    host = [project.folder, project.state_root, f"{project.folder}/key", "/etc/slurm", "/etc/munge", "/var/spool"]
+    homes = ["/home/alice", "/root/.ssh", "/etc/shadow"]
+    closed = ["/usr", "/bin", "/outerloop", "/outerloop/files"]
+    probe = {"key_env": "AGENT_KEY", "paths": [*host, *homes], "closed": closed, "port": 6817, "leak": False}
+    project.write("agents/probe.json", json.dumps({**probe, "wait": False}))
+    project.configure(steward={"network": False})
+    run = ours.tick()
+    ours.until_told("proposes")
+    state = project.state(run)
+    (session,) = (step.payload for step in state.steps.values() if step.spec.job == "session")
+    found = json.loads(session["report"])
+    own = {"OUTERLOOP_ROLE", "OUTERLOOP_BRIEF", "OUTERLOOP_TURNS", "OUTERLOOP_MINUTES", "AGENT_KEY"}
+    runtime = [name for name in found["env"] if name.startswith(("APPTAINER", "SINGULARITY"))]
+    assert set(found["env"]) - set(runtime) - own <= _ORDINARY
+    assert found["key length"] == len(KEY)
+    assert found["brief"]
+    assert found["work"] == [".git", ".outerloop.yaml", "evaluate.py", "other.py", "solver.py"]
+    assert found["table"] == ["brief.md", "files"]
+    empty = {"there": [], "tmp": [], "writable": [], "git": [], "reached": False}
+    assert {name: found[name] for name in empty} == empty
+    assert found["key in a command line"] == 0
+    assert not any("slurm" in line for line in found["processes"])
+    assert not any(KEY in said for said in found["said"])
+    measured = [step.payload["metrics"] for step in state.steps.values() if step.spec.job == "measure"]
+    assert len(measured) == 2
+    for metrics in measured:
+        assert metrics == {"reached": 0, "links": 0, "key": 0, "table": 0, "host": 0}
+    assert project.cluster.run(["grep", "-r", "-l", KEY, project.state_root], timeout=60).stdout == ""

@@ -15,6 +15,7 @@ import pytest
 
 from outerloop_hpc.slurm.localjobs import parse
 from tests.local.driver import Driver, Ended
+from tests.local.scratch import git
 from tests.local.site import archived, document, wait_for
 from tests.local.steward.lane import TARGET, Lane, new_lane
 
@@ -34,9 +35,9 @@ class Story:
     kept: Path
     order_id: str = ""
 
-    def order(self, command: str, *, kill: int = 0, when: str = "before") -> Ended:
+    def order(self, *command: str, kill: int = 0, when: str = "before") -> Ended:
         before = self._controlled()
-        ended = self.driver.order("--config", str(self.lane.site.config), command, kill=kill, when=when)
+        ended = self.driver.order("--config", str(self.lane.site.config), *command, kill=kill, when=when)
         assert "Traceback" not in ended.err, ended.err
         started = ended.effects.count(_START) - (bool(kill) and when == "before" and ended.effects[-1] == _START)
         wait_for(lambda: len(self._controlled() - before) >= started, "every controller that was started shows up")
@@ -119,13 +120,16 @@ def story(driver: Driver, tmp_path: Path) -> Iterator[Story]:
     made.lane.site.stop_jobs()
 
 
-def _killed_everywhere(story: Story, command: str, goes_on: Callable[[], None], *, every_git: bool = True) -> int:
+def _killed_everywhere(
+    story: Story, command: str | tuple[str, ...], goes_on: Callable[[], None], *, every_git: bool = True
+) -> int:
     """Kill ``command`` before each of its effects and after the last, go on, and compare with the undisturbed end.
 
     ``every_git``: of git commands in a row not only the first.
     """
+    words = (command,) if isinstance(command, str) else command
     story.keep()
-    effects = story.order(command).effects
+    effects = story.order(*words).effects
     goes_on()
     expected = story.outcome()
     points = [
@@ -136,12 +140,12 @@ def _killed_everywhere(story: Story, command: str, goes_on: Callable[[], None], 
     for kill in points:
         story.restore()
         last = kill > len(effects)
-        died = story.order(command, kill=kill - last, when="after" if last else "before")
+        died = story.order(*words, kill=kill - last, when="after" if last else "before")
         where = f"killed before effect {kill} of {len(effects)}: {died.effects[-1]}"
         assert died.status == _KILLED, where
         goes_on()
         assert story.outcome() == expected, where
-    print(f"{len(points)} kill points of a {command}")
+    print(f"{len(points)} kill points of `{' '.join(words)}`")
     return len(points)
 
 
@@ -182,3 +186,20 @@ def test_a_pass_killed_while_a_merged_run_ends_says_farewell_once(story: Story) 
     _killed_everywhere(story, "reconcile", over)
     assert story.outcome()["markers"] == ["claimed", "ended:published"]
     assert story.outcome()["claims"] == [("published", "merged")]
+
+
+def test_a_merge_that_is_killed_anywhere_is_made_once_and_found_again(story: Story) -> None:
+    _to_an_open_change(story)
+    (change,) = story.lane.changes()
+    merge = ("changes", "merge", "tiny", change.change_id, "--author", "ada")
+
+    def again() -> None:
+        assert story.order(*merge).status == 0
+        story.until(lambda: not story.lane.site.live(), "the run is closed", "reconcile")
+        log = git(story.lane.site.source(), "log", "--format=%s", "--first-parent")
+        assert log.count("Re-base score") == 1
+        assert git(story.lane.site.source(), "status", "--porcelain") == ""
+
+    _killed_everywhere(story, merge, again)
+    assert story.outcome()["markers"] == ["claimed", "ended:published"]
+    assert not story.lane.forge.order(story.order_id).open

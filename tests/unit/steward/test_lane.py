@@ -49,7 +49,9 @@ def desk(*names: str, **more: Any) -> Desk:
     return Desk(listed=[order(order_id=name) for name in names], **more)
 
 
-def lane(root: Path, forge: Desk, *, now: datetime = T0, contract: bool = True, **more: object) -> StewardLane:
+def lane(
+    root: Path, forge: Desk, *, now: datetime = T0, contract: bool = True, keep: bool = True, **more: object
+) -> StewardLane:
     """``more`` are settings of the steward."""
     given: dict[str, object] = {
         "command": ("agent",),
@@ -79,7 +81,7 @@ def lane(root: Path, forge: Desk, *, now: datetime = T0, contract: bool = True, 
         names=["iris"],
         look=look,
     )
-    return StewardLane(cast("Targets", targets), lambda _target: forge, keep=True)
+    return StewardLane(cast("Targets", targets), lambda _target: forge, keep=keep)
 
 
 def wishes(made: StewardLane) -> list[str]:
@@ -172,6 +174,12 @@ def test_a_run_that_has_ended_and_cannot_say_so_keeps_no_other_order_waiting(tmp
     assert wishes(lane(tmp_path, desk("3"))) == []
     report.touch()
     assert wishes(lane(tmp_path, desk("3"))) == ["steward/3/1"]
+
+
+def test_a_dry_run_shows_no_more_orders_than_would_be_taken(tmp_path: Path) -> None:
+    shown = lane(tmp_path, desk("1", "2", "3"), keep=False, live=2)
+    assert len(wishes(shown)) == 2
+    assert len(wishes(shown)) == 2, "and the same when it is asked again"
 
 
 def end_attempt(root: Path, attempt: int, run: str = RUN) -> Path:
