@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from outerloop_hpc.forge.markers import read
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import SHARED, Cluster
 from tests.cluster.venv import CHECKOUT
 from tests.slurm.project import PATIENT, Project
 
@@ -49,12 +49,27 @@ _AGENTS = {
     "signal.sigwait({signal.SIGUSR1})\nend(10, 'no-change', 'Somebody let me go.')\n",
 }
 INSIDE = CHECKOUT / "tests" / "local" / "steward" / "inside.py"
+#: Where the daemon of the first node listens; all nodes of the test cluster share the loopback.
+SLURMD = 17001
 KEY = "sk-alices-own-key-0123456789"
 
 
 #: What an image and its runtime set for everybody.
 _ORDINARY = {
-    *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PWD", "USER_PATH", "PS1", "TERM"),
+    *(
+        "PATH",
+        "HOME",
+        "TMPDIR",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "TZ",
+        "PWD",
+        "USER_PATH",
+        "PS1",
+        "TERM",
+        "PROMPT_COMMAND",
+    ),
     "LD_LIBRARY_PATH",
 }
 
@@ -226,12 +241,15 @@ def test_a_session_in_apptainer_sees_its_workspace_brief_and_own_key_and_nothing
 ) -> None:
     project = Project(cluster26, "inside", apptainer_image)
     ours = Lane(project, "inside")
-    host = [project.folder, project.state_root, f"{project.folder}/key", "/etc/slurm", "/etc/munge", "/var/spool"]
-    homes = ["/home/alice", "/root/.ssh", "/etc/shadow"]
+    host = [project.folder, project.state_root, f"{project.folder}/key", "/etc/slurm", "/etc/munge", "/run/munge"]
+    homes = ["/home/alice", "/root/.ssh", SHARED]
     closed = ["/usr", "/bin", "/outerloop", "/outerloop/files"]
-    probe = {"key_env": "AGENT_KEY", "paths": [*host, *homes], "closed": closed, "port": 6817, "leak": False}
+    probe = {"key_env": "AGENT_KEY", "paths": [*host, *homes], "closed": closed, "port": SLURMD, "leak": False}
     project.write("agents/probe.json", json.dumps({**probe, "wait": False}))
     project.configure(steward={"network": False})
+    connect = f"import socket; socket.create_connection(('127.0.0.1', {SLURMD}), 5)"
+    reachable = project.cluster.run(["srun", "-n1", "python", "-c", connect], user=project.user, cwd=project.folder)
+    assert reachable.status == 0, f"outside a container it can be reached: {reachable.stderr}"
     run = ours.tick()
     ours.until_told("proposes")
     state = project.state(run)

@@ -26,7 +26,8 @@ try:
     reached = 1
 except OSError:
     reached = 0
-links = os.listdir("/sys/class/net") if os.path.exists("/sys/class/net") else []
+# Not /sys/class/net: that is of whoever mounted it.
+links = [line.split(":")[0].strip() for line in open("/proc/self/net/dev") if ":" in line]
 print(json.dumps({{
     "score": 1000 + int(os.environ.get("SEED", 0)) % 7,
     "reached": reached,
