@@ -55,8 +55,9 @@ def _configure(demo: Demo) -> None:
         # Without this a bubblewrap that is installed and does not work here would be chosen all the same.
         text = text.replace("uncontained = true", 'uncontained = true\nruntime = "none"', 1)
     more = [f'image = "{Path(demo.image).absolute()}"'] if demo.image else []
-    more += [f'validation = "{_VALIDATION}"', "", "[steward]"]
-    more += ['command = ["python3", "{files}/cheating-steward.py"]', f'files = "{AGENTS}"', f"minutes = {_MINUTES}"]
+    more += [f'validation = "{_VALIDATION}"']
+    role = ['command = ["python3", "{files}/cheating-steward.py"]', f'files = "{AGENTS}"', f"minutes = {_MINUTES}"]
+    text = text.replace("\n[steward] ", "\n" + "\n".join(["[steward]", *role]) + "\n", 1)
     path.write_text(text + "\n".join(more) + "\n", encoding="utf-8")
     where = "this machine" if demo.compute == "local" else "the Slurm cluster"
     say(f'In outerloop.toml now: [compute] kind = "{demo.compute}", jobs run on {where};')
