@@ -1,4 +1,4 @@
-"""What later executions of a session's step know of earlier ones: begun, and what it came to. None is bought twice."""
+"""What later executions of a session's step know of earlier ones: begun, ended, kept. None is bought twice."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import ClassVar, TypeVar
 from pydantic import AwareDatetime
 
 from outerloop_hpc import fsio
+from outerloop_hpc.agents.outcome import Session
 from outerloop_hpc.documents import Document, load
 from outerloop_hpc.engine import records
 from outerloop_hpc.engine.body import Context
@@ -17,7 +18,26 @@ from outerloop_hpc.steward.findings import SessionFound
 
 _log = logging.getLogger(__name__)
 
-_HELD = "session.json"
+_SAID, _HELD = "said.json", "session.json"
+
+
+class Said(Document):
+    """``eNNNN.said.json``: how a session ended, published before anything is made of what it left.
+
+    Attributes:
+        host: where it was held. at: when it ended, by that host's clock.
+        place: the folder of its workspace there, node-local.
+        transcript: where its transcript is, relative to ``runs/``.
+    """
+
+    name: ClassVar[str] = "session-said"
+
+    step: str
+    host: str
+    at: AwareDatetime
+    place: str
+    transcript: str
+    session: Session
 
 
 class Held(Document):
@@ -29,17 +49,21 @@ class Held(Document):
     found: SessionFound
 
 
-_Kept = TypeVar("_Kept", records.Begun, Held)
+_Kept = TypeVar("_Kept", records.Begun, Said, Held)
 
 
-def before(context: Context) -> SessionFound | None:
+def before(context: Context, host: str) -> SessionFound | Said | None:
     """Return what an earlier execution of this step came to; None when none of them has begun a session.
 
-    One that was begun and has left no end died with its job: that is a failed session, and costs an attempt. It is
-    never bought again under the same claim.
+    One that ended and whose job died before its work was safe is gone on with where it was held, as long as its
+    workspace is there. One that has left no end died with its job: that is a failed session, and costs an attempt. It
+    is never bought again under the same claim.
     """
     for held in _documents(context, _HELD, Held):
         return held.found
+    for said in _documents(context, _SAID, Said):
+        if said.host == host and Path(said.place).is_dir():
+            return said
     for begun in _documents(context, records.BEGUN, records.Begun):
         reason = f"the session that was begun on {begun.host} at {begun.at} died with its job, and left nothing"
         return SessionFound(word="failed", reason=reason)
@@ -56,6 +80,15 @@ def begin(context: Context, host: str, at: AwareDatetime) -> None:
 def never_began(context: Context) -> None:
     """Take that back: its container did not start."""
     fsio.remove(_path(context, records.BEGUN))
+
+
+def end(context: Context, host: str, at: AwareDatetime, place: Path, session: Session) -> Said:
+    """Note how the session ended, and where its work is."""
+    transcript = str(context.log.relative_to(context.layout.runs))
+    step = context.element.step.key
+    said = Said(step=step, host=host, at=at, place=str(place), transcript=transcript, session=session)
+    fsio.publish(_path(context, _SAID), said.encoded())
+    return said
 
 
 def keep(context: Context, found: SessionFound) -> None:

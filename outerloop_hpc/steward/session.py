@@ -43,14 +43,32 @@ def session(context: Context) -> Result:
         NodeUnfit: this node lacks what is needed; no session was bought.
         ConfigError: key, files or image are not what they must be; no session was bought.
     """
-    work = work_of(context.spec)
-    if (earlier := _earlier(context, work)) is not None:
+    work, host = work_of(context.spec), socket.gethostname()
+    earlier = _earlier(context, work, host)
+    if isinstance(earlier, SessionFound):
         return _result(earlier)
-    require_room(context.scratch, int(work.session.min_free_gb * 10**9))
     secrets = _secrets(work.agent)
-    table, where = _prepare(context, work)
     mirror = Mirror(context.layout.mirrors / f"{context.spec.target}.git")
-    workspace = Workspace(context.scratch / "session")
+    if earlier is None:
+        workspace = Workspace(context.scratch / "session")
+        done = _held(context, work, workspace, mirror, secrets)
+        if done is None:
+            return Result("infrastructure", f"the session was stopped: {context.stop.reason}")
+        said = held.end(context, host, SystemClock().now(), workspace.folder, done)
+    else:
+        workspace, said = Workspace(Path(earlier.place)), earlier
+    found = _found(context, work, said, (workspace, mirror), spellings(secrets.values()))
+    found = SessionFound.model_validate(_without(secrets, found.model_dump(mode="json")))
+    held.keep(context, found)
+    return _result(found)
+
+
+def _held(
+    context: Context, work: StewardWork, workspace: Workspace, mirror: Mirror, secrets: Mapping[str, str]
+) -> Session | None:
+    """Hold the session to its end; None when the job was told to stop."""
+    require_room(context.scratch, int(work.session.min_free_gb * 10**9))
+    table, where = _prepare(context, work)
     measuring.check_out(context, context.spec.commit, work.tree, workspace.path)
     workspace.make(mirror, context.spec.commit)
     assignment = Assignment(
@@ -69,22 +87,17 @@ def session(context: Context) -> Result:
     except NotStarted:
         held.never_began(context)
         raise
-    if done is None:
-        return Result("infrastructure", f"the session was stopped: {context.stop.reason}")
-    found = _found(context, work, done, (workspace, mirror), spellings(secrets.values()))
-    found = SessionFound.model_validate(_without(secrets, found.model_dump(mode="json")))
-    held.keep(context, found)
-    return _result(found)
+    return None if done is None else Session.model_validate(_without(secrets, done.model_dump(mode="json")))
 
 
-def _earlier(context: Context, work: StewardWork) -> SessionFound | None:
+def _earlier(context: Context, work: StewardWork, host: str) -> SessionFound | held.Said | None:
     """Return what an earlier execution came to.
 
     What cannot be read may be of a session that was paid for. Another node may be able to; where none is, the session
     has failed: as a refusal it would cost nothing, and be bought again without end.
     """
     try:
-        return held.before(context)
+        return held.before(context, host)
     except Fault as fault:
         if context.element.try_number < work.session.max_tries:
             raise
@@ -133,19 +146,19 @@ def _told(agent: AgentWork, brief_path: str) -> dict[str, str]:
 
 
 def _found(
-    context: Context, work: StewardWork, done: Session, places: tuple[Workspace, Mirror], secrets: Sequence[bytes]
+    context: Context, work: StewardWork, said: held.Said, places: tuple[Workspace, Mirror], secrets: Sequence[bytes]
 ) -> SessionFound:
     """Say what came of a session; only one that ended well is looked at for changes."""
-    workspace, mirror = places
+    (workspace, mirror), done = places, said.session
     common: dict[str, Any] = {
         "report": done.report,
         "turns": done.turns,
         "cost_usd": done.cost_usd,
         "seconds": done.seconds,
-        "transcript": str(context.log.relative_to(context.layout.runs)),
+        "transcript": said.transcript,
     }
     if done.word != "done":
-        refused_at = SystemClock().now() if done.word == "outage" else None
+        refused_at = said.at if done.word == "outage" else None
         word: SessionWord = done.word
         return SessionFound(word=word, reason=done.reason, outage=done.outage, refused_at=refused_at, **common)
     territory = Territory(Role.STEWARD, work.territories.allowed, work.territories.forbidden)

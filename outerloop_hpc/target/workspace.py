@@ -51,7 +51,7 @@ class Workspace:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "work"
+        self.folder, self.path = folder, folder / "work"
         self._beside = folder / "beside.git"
 
     def make(self, mirror: Mirror, commit: str) -> None:
