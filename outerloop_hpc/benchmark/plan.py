@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from outerloop_hpc.benchmark.point import point_of
 from outerloop_hpc.benchmark.work import KIND, BenchmarkWork, work_of
 from outerloop_hpc.engine.kind import Ask, Decision, End, Outcome, Post, Submit, View
 from outerloop_hpc.engine.plain import plain
+from outerloop_hpc.engine.points import point_of
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.measure.history import measured, path_of
+from outerloop_hpc.measure.history import Point, measured, path_of
 from outerloop_hpc.measure.statistics import compare, summarize
 
 _BODY = "outerloop_hpc.benchmark.job:measure"
@@ -59,8 +59,14 @@ class BenchmarkKind:
 
     def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
         """Return the history document; a run that measured nothing has none."""
-        point = point_of(spec, state)
+        point = history_point(spec, state)
         return {} if point is None else {path_of(spec.target, point.benchmark, spec.run): point.encoded()}
+
+
+def history_point(spec: RunSpec, state: RunState) -> Point | None:
+    """Return what an ended run adds to the history; ``None`` when its verdict holds no number."""
+    work = work_of(spec)
+    return point_of(spec, state, work, commit=spec.commit, tree=work.tree, head=work.head, picked=work.picked)
 
 
 def _steps(spec: RunSpec, work: BenchmarkWork) -> tuple[StepSpec, ...]:

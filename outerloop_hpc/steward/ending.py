@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from outerloop_hpc.agents.pauses import RoleOutage, outage_path
 from outerloop_hpc.engine.claims import ClaimEnded, ended_path
+from outerloop_hpc.engine.points import point_of
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.forge.markers import EndReason
-from outerloop_hpc.measure.history import Point, Sample, path_of
-from outerloop_hpc.measure.statistics import summarize
+from outerloop_hpc.measure.history import Point, path_of
 from outerloop_hpc.steward.findings import SessionFound, ValidationFound, session_found, validation_found
-from outerloop_hpc.steward.steps import MEASURE, SESSION, VALIDATE
+from outerloop_hpc.steward.steps import SESSION, VALIDATE
 from outerloop_hpc.steward.work import ROLE, StewardWork, order_key
 
 #: Every ending that is not here is the order's own failure, and costs an attempt.
@@ -73,44 +73,6 @@ def validation_of(state: RunState) -> ValidationFound | None:
 
 def _point(spec: RunSpec, work: StewardWork, state: RunState, session: SessionFound | None) -> Point | None:
     """Return the first point on the new ruler: what was measured before a person merged it."""
-    judged = state.ended.result.get("values", {}) if state.ended else {}
-    payloads = {
-        str(step.spec.parameters["seed"]): step.payload
-        for step in state.steps.values()
-        if step.spec.job == MEASURE and str(step.spec.parameters["seed"]) in judged
-    }
-    if session is None or not payloads or state.ended is None:
+    if session is None:
         return None
-    summary, ruler = summarize([payload["value"] for payload in payloads.values()]), work.ruler
-    samples = tuple(
-        Sample(
-            seed=int(seed),
-            value=payload["value"],
-            node=payload.get("node", ""),
-            cpu_model=payload.get("cpu_model", ""),
-            seconds=payload.get("seconds", 0.0),
-        )
-        for seed, payload in sorted(payloads.items(), key=lambda item: int(item[0]))
-    )
-    return Point(
-        run=spec.run,
-        target=spec.target,
-        benchmark=ruler.benchmark,
-        metric=ruler.metric,
-        direction=ruler.direction,
-        commit=session.candidate,
-        tree=session.tree,
-        at=state.ended.at,
-        samples=samples,
-        median=summary.median,
-        minimum=summary.minimum,
-        maximum=summary.maximum,
-        min_delta=ruler.min_delta,
-        min_delta_rel=ruler.min_delta_rel,
-        display_digits=ruler.display_digits,
-        image=spec.image.path,
-        image_sha256=spec.image.sha256,
-        runtime=",".join(sorted({payload.get("runtime", "") for payload in payloads.values()})),
-        head=False,
-        rebased=True,
-    )
+    return point_of(spec, state, work.ruler, commit=session.candidate, tree=session.tree, rebased=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from outerloop_hpc.benchmark.point import point_of
+from outerloop_hpc.benchmark.plan import history_point
 from outerloop_hpc.benchmark.work import BenchmarkWork, dump
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.spec import ResourceAsk
@@ -51,12 +51,12 @@ def started() -> RunState:
 def test_a_record_after_the_ending_does_not_change_the_point_that_was_published() -> None:
     verdict = ev.RunEnded(ending="partly measured", reason="one of two", result={"values": {"1": 1.5}})
     ended = fold(started(), measured(1), verdict)
-    published = point_of(BENCHMARK, ended)
+    published = history_point(BENCHMARK, ended)
     assert published is not None
     assert published.values() == {1: 1.5}
-    assert point_of(BENCHMARK, fold(ended, measured(2))) == published
+    assert history_point(BENCHMARK, fold(ended, measured(2))) == published
 
 
 def test_a_run_that_a_person_ended_adds_nothing() -> None:
     ended = fold(started(), measured(1), ev.RunEnded(ending="operator", reason="ann: enough"))
-    assert point_of(BENCHMARK, ended) is None
+    assert history_point(BENCHMARK, ended) is None

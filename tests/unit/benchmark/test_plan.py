@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from outerloop_hpc.benchmark.plan import BenchmarkKind
-from outerloop_hpc.benchmark.point import point_of
+from outerloop_hpc.benchmark.plan import BenchmarkKind, history_point
 from outerloop_hpc.benchmark.work import BenchmarkWork, Earlier, default_seeds, dump, work_of
 from outerloop_hpc.documents import decode
 from outerloop_hpc.engine import events as ev
@@ -170,7 +169,7 @@ def test_the_point_is_the_same_whoever_makes_it_and_whenever() -> None:
     assert path == f"results/iris/accuracy/{RUN}.json"
     again = decode(Snapshot, Snapshot(folded_by="x", state=state).encoded(), Path("x")).state
     assert KIND.documents(made, again) == {path: data}
-    point = point_of(made, state)
+    point = history_point(made, state)
     assert point is not None
     assert (point.median, point.minimum, point.maximum) == (0.22, 0.11, 0.33)
     assert point.values() == {11: 0.11, 22: 0.22, 33: 0.33}
@@ -184,7 +183,7 @@ def test_a_record_without_a_number_keeps_no_run_from_closing() -> None:
     state = settled(made, {11: ("completed", {"value": 1}), 22: ("completed", {}), 33: ("failed", {"value": 9})})
     assert state.ended is not None
     assert state.ended.ending == "partly measured"
-    point = point_of(made, state)
+    point = history_point(made, state)
     assert point is not None
     assert point.values() == {11: 1.0}
 
@@ -202,7 +201,7 @@ def test_numbers_whose_differences_overflow_keep_no_run_from_closing() -> None:
 def test_a_run_that_measured_nothing_or_goes_on_leaves_no_point() -> None:
     made = spec()
     assert KIND.documents(made, settled(made, dict.fromkeys(SEEDS, ("failed", {})))) == {}
-    assert point_of(made, RunState(run=RUN)) is None
+    assert history_point(made, RunState(run=RUN)) is None
 
 
 def test_the_report_says_every_seed_and_the_comparison() -> None:

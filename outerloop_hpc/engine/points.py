@@ -1,28 +1,41 @@
-"""What an ended benchmark run adds to the history. Pure."""
+"""The point that an ended run adds to the history of a benchmark. Pure."""
 
 from __future__ import annotations
 
-from outerloop_hpc.benchmark.work import work_of
+from outerloop_hpc.engine.ruler import Ruler
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.measure.history import Point, Sample
 from outerloop_hpc.measure.statistics import summarize
 
+#: The kind of step whose records are measurements.
+MEASURE = "measure"
 
-def point_of(spec: RunSpec, state: RunState) -> Point | None:
+
+def point_of(
+    spec: RunSpec,
+    state: RunState,
+    ruler: Ruler,
+    *,
+    commit: str,
+    tree: str,
+    head: bool = False,
+    picked: bool = False,
+    rebased: bool = False,
+) -> Point | None:
     """Return what an ended run adds to the history; ``None`` when its verdict holds no number. Deterministic.
 
     Only numbers of the verdict: after a person ended a run, jobs that still ran may leave records, and a document
-    that is published may not change.
+    that is published may not change. ``commit`` with its ``tree`` is what was measured; ``head``: it was the branch's
+    newest; ``picked``: a person picked the seeds; ``rebased``: a new ruler begins with it.
     """
     if state.ended is None:
         return None
-    work = work_of(spec)
     judged = state.ended.result.get("values", {})
     payloads = {
-        step.spec.parameters["seed"]: step.payload
+        int(step.spec.parameters["seed"]): step.payload
         for step in state.steps.values()
-        if str(step.spec.parameters["seed"]) in judged
+        if step.spec.job == MEASURE and str(step.spec.parameters["seed"]) in judged
     }
     samples = tuple(
         Sample(
@@ -41,22 +54,23 @@ def point_of(spec: RunSpec, state: RunState) -> Point | None:
     return Point(
         run=spec.run,
         target=spec.target,
-        benchmark=work.benchmark,
-        metric=work.metric,
-        direction=work.direction,
-        commit=spec.commit,
-        tree=work.tree,
+        benchmark=ruler.benchmark,
+        metric=ruler.metric,
+        direction=ruler.direction,
+        commit=commit,
+        tree=tree,
         at=state.ended.at,
         samples=samples,
         median=summary.median,
         minimum=summary.minimum,
         maximum=summary.maximum,
-        min_delta=work.min_delta,
-        min_delta_rel=work.min_delta_rel,
-        display_digits=work.display_digits,
+        min_delta=ruler.min_delta,
+        min_delta_rel=ruler.min_delta_rel,
+        display_digits=ruler.display_digits,
         image=spec.image.path,
         image_sha256=spec.image.sha256,
         runtime=",".join(runtimes),
-        head=work.head,
-        picked=work.picked,
+        head=head,
+        picked=picked,
+        rebased=rebased,
     )
