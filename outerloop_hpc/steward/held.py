@@ -46,11 +46,18 @@ def before(context: Context) -> SessionFound | None:
     return None
 
 
-def begin(context: Context, host: str, at: AwareDatetime) -> None:
-    """Note that the session begins now."""
-    fsio.publish(
-        _path(context, records.BEGUN), records.Begun(step=context.element.step.key, host=host, at=at).encoded()
-    )
+def begin(context: Context, host: str, at: AwareDatetime) -> SessionFound | None:
+    """Note that the session begins now; returns what another execution came to that was faster, and none begins here.
+
+    Each notes its own first and then looks for others, so that of two at the same moment at most one finds none.
+
+    Raises:
+        Fault: what another one noted cannot be read.
+    """
+    ours = records.Begun(step=context.element.step.key, host=host, at=at)
+    alone = fsio.publish(_path(context, records.BEGUN), ours.encoded())
+    noted = list(_documents(context, records.BEGUN, records.Begun))
+    return None if alone and noted == [ours] else before(context)
 
 
 def never_began(context: Context) -> None:

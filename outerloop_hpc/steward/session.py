@@ -63,10 +63,11 @@ def session(context: Context) -> Result:
         secrets=secrets,
     )
     clock = SystemClock()
-    held.begin(context, socket.gethostname(), clock.now())
+    if (faster := held.begin(context, socket.gethostname(), clock.now())) is not None:
+        return _result(faster)
     try:
         done = run(assignment, where, clock, context.stop)
-    except NotStarted:
+    except (NotStarted, ConfigError):
         held.never_began(context)
         raise
     if done is None:
