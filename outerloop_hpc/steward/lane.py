@@ -20,6 +20,7 @@ from outerloop_hpc.engine.targets import Sighted, Targets
 from outerloop_hpc.errors import ConfigError, Fault, OuterloopError, TryLater, UsageError
 from outerloop_hpc.forge import port
 from outerloop_hpc.forge.markers import Standing
+from outerloop_hpc.forge.markers import standing as read_standing
 from outerloop_hpc.steward import commission
 from outerloop_hpc.steward.orders import NotYet, OrderBook
 from outerloop_hpc.steward.qualify import Decline, Pass, Rules, Take, Verdict, qualify
@@ -123,7 +124,7 @@ class StewardLane:
                 if (live := self._live(target)) >= self._settings.steward.live:
                     _log.info("%s: order %s waits; %d steward runs are live", target, order.order_id, live)
                     return None
-                if (attempt := self._attempt(target, order.order_id, standing)) is None:
+                if (attempt := self._attempt(target, order, standing, forge)) is None:
                     return None
                 why = f"order {order.order_id} on {benchmark}, attempt {attempt}"
                 make = partial(commission.spec, self._targets, seen, forge, order, attempt, benchmark)
@@ -136,26 +137,36 @@ class StewardLane:
                 _log.info("%s: order %s: %s", target, order.order_id, reason)
         return None
 
-    def _attempt(self, target: str, order_id: str, standing: Standing) -> int | None:
+    def _attempt(self, target: str, order: port.Order, standing: Standing, forge: port.Forge) -> int | None:
         """Number the next attempt; None while the end of an earlier one has not been told on the order.
 
-        An attempt whose claim never got onto the order is counted by its end here.
+        An attempt whose claim never got onto the order is counted by its end here. Mostly it means that this pass has
+        been asleep since it read the order, so that is read again: what happened meanwhile is the next pass's to judge.
 
         Raises:
             Fault: that cannot be read; the order stays held.
+            TryLater: the forge does not answer.
         """
-        attempt, live = standing.attempts + 1, set(runs.live(self._layout))
+        order_id, live = order.order_id, set(runs.live(self._layout))
+        first = attempt = standing.attempts + 1
         while True:
             try:
                 ended: ClaimEnded = load(
                     ClaimEnded, self._layout.root / ended_path(target, order_key(order_id, attempt))
                 )
             except FileNotFoundError:
-                return attempt
+                break
             if ended.run in live:
                 _log.info("%s: order %s: run %s has not told its end yet", target, order_id, ended.run)
                 return None
             attempt += 1
+        if attempt != first and self._read(forge, order_id) != standing:
+            _log.info("%s: order %s has gone on since this pass read it", target, order_id)
+            return None
+        return attempt
+
+    def _read(self, forge: port.Forge, order_id: str) -> Standing:
+        return read_standing(forge.comments(order_id), forge.identity, self._settings.steward.authors)
 
     def _live(self, target: str) -> int:
         """Count the steward runs of a target that are under way, or claimed and in the making.
@@ -164,7 +175,8 @@ class StewardLane:
         is nobody else's trouble.
         """
         count = self._imagined
-        for name in {*runs.live(self._layout), *runs.claimed_unmade(self._layout, KIND, target)}:
+        # In the order in which a maker goes on: one that gets from here to there meanwhile is seen in one of them.
+        for name in {*runs.claimed_unmade(self._layout, KIND, target), *runs.live(self._layout)}:
             with suppress(UsageError):
                 parsed = parse_run_id(name)
                 ours = (parsed.kind, parsed.target) == (KIND, target)
