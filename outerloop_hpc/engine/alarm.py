@@ -55,7 +55,8 @@ def note(layout: Layout, forges: Forges, target: str, trouble: str, now: datetim
         if broken.ticks >= BAD_TICKS and not raised and _raise(forges, target, broken):
             fsio.replace(path, broken.model_copy(update={"raised": True}).encoded())
     elif known is not None:
-        if known.raised and (forge := forges(target)) is not None:
+        # Also when nobody noted that it was raised: whoever raised it may have died right after.
+        if known.ticks >= BAD_TICKS and (forge := forges(target)) is not None:
             forge.clear_alarm(_KEY, "The contract can be used again; launches go on.")
         fsio.remove(path)
 
