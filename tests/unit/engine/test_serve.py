@@ -157,6 +157,17 @@ def test_a_contract_that_stays_broken_is_told_after_three_ticks_and_closed_when_
     assert not (tmp_path / "tick" / "contract-iris.json").exists()
 
 
+def test_a_count_of_bad_ticks_that_cannot_be_read_leaves_no_notice_open(tmp_path: Path) -> None:
+    """The notice stayed open for ever, and the file that nobody could read was complained of by every tick."""
+    hall = Hall(tmp_path)
+    for _ in range(BAD_TICKS):
+        hall.serve(Wishes("benchmark", {"iris": BROKEN}))
+    (tmp_path / "tick" / "contract-iris.json").write_bytes(b"")
+    hall.serve(Wishes("benchmark", {"iris": []}))
+    assert hall.forge.alarms == {}
+    assert not (tmp_path / "tick" / "contract-iris.json").exists()
+
+
 def test_an_alarm_that_the_forge_did_not_take_is_raised_by_a_later_tick(tmp_path: Path) -> None:
     hall = Hall(tmp_path, forge=MemoryForge(silent=True))
     lane = Wishes("benchmark", {"iris": BROKEN})
