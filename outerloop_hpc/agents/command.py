@@ -12,7 +12,7 @@ from outerloop_hpc.agents.outcome import Session, session_of
 from outerloop_hpc.agents.redact import spellings
 from outerloop_hpc.clock import Clock
 from outerloop_hpc.errors import NodeUnfit, TryLater
-from outerloop_hpc.supervision.child import Feed, Limits, run_child
+from outerloop_hpc.supervision.child import Ended, Feed, Limits, run_child
 
 _GRACE_S = 20.0
 #: A line longer than this is no turn; what is held back while a line grows is bounded by it.
@@ -99,13 +99,22 @@ def run(
         stop=watch,
         feed=Feed(assignment.brief, (watch,), spellings(assignment.secrets.values())),
     )
-    if failure := enclosure.start_failure(ended.status, ended.stderr):
+    if not _ran(ended) and (failure := enclosure.start_failure(ended.status, ended.stderr)):
         raise NotStarted(failure)
     if watch.stopped:
         return None
     if ended.ended_by == "limit":
         return session_of(ended, over=f"its {bounds.minutes:g} minutes were over")
     return session_of(ended, over=watch.over)
+
+
+def _ran(ended: Ended) -> bool:
+    """Whether the program itself ran, or may have: then a session was bought, whatever it said on stderr.
+
+    A runtime that does not start says nothing on stdout. Without an exit status only an error number says that there
+    was no start; else its warden was killed, by the kernel for memory or by us when it did not end.
+    """
+    return bool(ended.stdout) or ended.ended_by != "itself" or (ended.status is None and ended.errno is None)
 
 
 class _Watch:

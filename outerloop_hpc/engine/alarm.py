@@ -40,22 +40,24 @@ def note(layout: Layout, forges: Forges, target: str, trouble: str, now: datetim
     Raises:
         TryLater: the forge does not answer; the next tick tries again.
     """
-    path = layout.tick / f"contract-{target}.json"
+    path, unreadable = layout.tick / f"contract-{target}.json", False
     try:
         known: Broken | None = load(Broken, path)
     except FileNotFoundError:
         known = None
     except Fault as fault:
         _log.warning("%s; it only counts bad ticks, and is written anew", fault)
-        known = None
+        known, unreadable = None, True
     if trouble:
         since, ticks, raised = (now, 0, False) if known is None else (known.since, known.ticks, known.raised)
         broken = Broken(since=since, ticks=ticks + 1, text=trouble, raised=raised)
         fsio.replace(path, broken.encoded())
         if broken.ticks >= BAD_TICKS and not raised and _raise(forges, target, broken):
             fsio.replace(path, broken.model_copy(update={"raised": True}).encoded())
-    elif known is not None:
-        if known.raised and (forge := forges(target)) is not None:
+    elif known is not None or unreadable:
+        # Also when nobody noted that it was raised: whoever raised it may have died right after.
+        perhaps = known is None or known.ticks >= BAD_TICKS
+        if perhaps and (forge := forges(target)) is not None:
             forge.clear_alarm(_KEY, "The contract can be used again; launches go on.")
         fsio.remove(path)
 

@@ -61,8 +61,9 @@ class Standing(Value):
         failed: claims that ended as ``failed``. outages: that ended as ``outage``.
         refusals: how many claims in a row, the newest one last, ended as ``refused``.
         last: how the newest claim ended; None while it is held, or when there was none.
-        since: when the newest claim ended.
-        spoken: whether somebody whose word counts has said something after that.
+        since: when the newest claim ended. settled_at: the newest one that came to something, so neither ``refused``
+            nor ``outage``. bought_at: the newest one whose session was begun, so not ``refused``.
+        spoken: whether somebody whose word counts has said something after the newest end. spoken_at: when last.
         said: keys of what the tool has said there; nothing is said twice under one key.
     """
 
@@ -73,7 +74,10 @@ class Standing(Value):
     refusals: int = 0
     last: EndReason | None = None
     since: AwareDatetime | None = None
+    settled_at: AwareDatetime | None = None
+    bought_at: AwareDatetime | None = None
     spoken: bool = False
+    spoken_at: AwareDatetime | None = None
     said: tuple[str, ...] = ()
 
 
@@ -94,10 +98,13 @@ def standing(comments: Sequence[Comment], identity: str, authors: Sequence[str] 
     held: Marker | None = None
     ended: dict[str, EndReason] = {}
     since: AwareDatetime | None = None
-    spoken = False
+    settled_at: AwareDatetime | None = None
+    bought_at: AwareDatetime | None = None
+    spoken, spoken_at = False, None
     for comment in comments:
         if comment.author != identity:
-            spoken |= counts(comment, identity, authors)
+            if counts(comment, identity, authors):
+                spoken, spoken_at = True, comment.at
             continue
         marker = read(comment.body)
         if marker is None:
@@ -108,6 +115,8 @@ def standing(comments: Sequence[Comment], identity: str, authors: Sequence[str] 
         elif held is not None and marker.claim == held.claim:
             ended[marker.claim] = marker.reason
             held, since, spoken = None, comment.at, False
+            bought_at = bought_at if marker.reason == "refused" else comment.at
+            settled_at = settled_at if marker.reason in {"refused", "outage"} else comment.at
     reasons = list(ended.values())
     return Standing(
         held=held,
@@ -117,6 +126,9 @@ def standing(comments: Sequence[Comment], identity: str, authors: Sequence[str] 
         refusals=len(list(takewhile(lambda reason: reason == "refused", reversed(reasons)))),
         last=None if held is not None or not reasons else reasons[-1],
         since=since,
+        settled_at=settled_at,
+        bought_at=bought_at,
         spoken=spoken,
+        spoken_at=spoken_at,
         said=tuple(comment.key for comment in comments if comment.author == identity and comment.key),
     )

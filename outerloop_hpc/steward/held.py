@@ -59,22 +59,37 @@ def before(context: Context, host: str) -> SessionFound | Said | None:
     workspace is there. One that has left no end died with its job: that is a failed session, and costs an attempt. It
     is never bought again under the same claim.
     """
-    for held in _documents(context, _HELD, Held):
-        return held.found
+    if (found := _held(context)) is not None:
+        return found
     for said in _documents(context, _SAID, Said):
         if said.host == host and Path(said.place).is_dir():
             return said
+    return _lost(context)
+
+
+def _held(context: Context) -> SessionFound | None:
+    return next((held.found for held in _documents(context, _HELD, Held)), None)
+
+
+def _lost(context: Context) -> SessionFound | None:
     for begun in _documents(context, records.BEGUN, records.Begun):
         reason = f"the session that was begun on {begun.host} at {begun.at} died with its job, and left nothing"
         return SessionFound(word="failed", reason=reason)
     return None
 
 
-def begin(context: Context, host: str, at: AwareDatetime) -> None:
-    """Note that the session begins now."""
-    fsio.publish(
-        _path(context, records.BEGUN), records.Begun(step=context.element.step.key, host=host, at=at).encoded()
-    )
+def begin(context: Context, host: str, at: AwareDatetime) -> SessionFound | None:
+    """Note that the session begins now; returns what another execution came to that was faster, and none begins here.
+
+    Each notes its own first and then looks for others, so that of two at the same moment at most one finds none.
+
+    Raises:
+        Fault: what another one noted cannot be read.
+    """
+    ours = records.Begun(step=context.element.step.key, host=host, at=at)
+    alone = fsio.publish(_path(context, records.BEGUN), ours.encoded())
+    noted = list(_documents(context, records.BEGUN, records.Begun))
+    return None if alone and noted == [ours] else _held(context) or _lost(context)
 
 
 def never_began(context: Context) -> None:

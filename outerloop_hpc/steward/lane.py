@@ -19,7 +19,8 @@ from outerloop_hpc.engine.layout import parse_run_id
 from outerloop_hpc.engine.targets import Sighted, Targets
 from outerloop_hpc.errors import ConfigError, Fault, OuterloopError, TryLater, UsageError
 from outerloop_hpc.forge import port
-from outerloop_hpc.forge.markers import Standing
+from outerloop_hpc.forge.markers import Standing, counts
+from outerloop_hpc.forge.markers import standing as read_standing
 from outerloop_hpc.steward import commission
 from outerloop_hpc.steward.orders import NotYet, OrderBook
 from outerloop_hpc.steward.qualify import Decline, Pass, Rules, Take, Verdict, qualify
@@ -29,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 #: One order whose thread does not come is that order's trouble; after so many the forge itself is away.
 _UNANSWERED = 2
+#: Ends after which an order is taken again only when a person wants it.
+_SETTLED = frozenset({"published", "answered"})
 
 
 class StewardLane:
@@ -123,7 +126,7 @@ class StewardLane:
                 if (live := self._live(target)) >= self._settings.steward.live:
                     _log.info("%s: order %s waits; %d steward runs are live", target, order.order_id, live)
                     return None
-                if (attempt := self._attempt(target, order.order_id, standing)) is None:
+                if (attempt := self._attempt(target, order, standing, forge)) is None:
                     return None
                 why = f"order {order.order_id} on {benchmark}, attempt {attempt}"
                 make = partial(commission.spec, self._targets, seen, forge, order, attempt, benchmark)
@@ -136,26 +139,48 @@ class StewardLane:
                 _log.info("%s: order %s: %s", target, order.order_id, reason)
         return None
 
-    def _attempt(self, target: str, order_id: str, standing: Standing) -> int | None:
+    def _attempt(self, target: str, order: port.Order, standing: Standing, forge: port.Forge) -> int | None:
         """Number the next attempt; None while the end of an earlier one has not been told on the order.
 
-        An attempt whose claim never got onto the order is counted by its end here.
+        An attempt whose claim never got onto the order is counted by its end here. Mostly it means that this pass has
+        been asleep since it read the order, so that is read again: what happened meanwhile is the next pass's to judge.
 
         Raises:
             Fault: that cannot be read; the order stays held.
+            TryLater: the forge does not answer.
         """
-        attempt, live = standing.attempts + 1, set(runs.live(self._layout))
-        while True:
-            try:
-                ended: ClaimEnded = load(
-                    ClaimEnded, self._layout.root / ended_path(target, order_key(order_id, attempt))
-                )
-            except FileNotFoundError:
-                return attempt
+        order_id, live = order.order_id, set(runs.live(self._layout))
+        attempt, last = standing.attempts + 1, None
+        while (ended := self._ended(target, order_id, attempt)) is not None:
             if ended.run in live:
                 _log.info("%s: order %s: run %s has not told its end yet", target, order_id, ended.run)
                 return None
-            attempt += 1
+            attempt, last = attempt + 1, ended
+        if last is None or self._goes_on(forge, order, standing, last):
+            return attempt
+        _log.info("%s: order %s: its thread does not show yet how attempt %d ended", target, order_id, attempt - 1)
+        return None
+
+    def _ended(self, target: str, order_id: str, attempt: int) -> ClaimEnded | None:
+        try:
+            ended: ClaimEnded = load(ClaimEnded, self._layout.root / ended_path(target, order_key(order_id, attempt)))
+        except FileNotFoundError:
+            return None
+        return ended
+
+    def _goes_on(self, forge: port.Forge, order: port.Order, standing: Standing, last: ClaimEnded) -> bool:
+        """Whether an order may be taken though its thread lacks how its last attempt ended.
+
+        Not while the thread goes on, and not when that attempt settled the order and nobody has spoken or relabelled
+        since: what the tool said there may have been removed, or be of another name of its own.
+        """
+        authors, comments = self._settings.steward.authors, forge.comments(order.order_id)
+        if read_standing(comments, forge.identity, authors) != standing:
+            return False
+        if last.reason not in _SETTLED:
+            return True
+        spoken = any(one.at > last.at and counts(one, forge.identity, authors) for one in comments)
+        return spoken or (order.relabelled_at is not None and order.relabelled_at > last.at)
 
     def _live(self, target: str) -> int:
         """Count the steward runs of a target that are under way, or claimed and in the making.
@@ -164,7 +189,8 @@ class StewardLane:
         is nobody else's trouble.
         """
         count = self._imagined
-        for name in {*runs.live(self._layout), *runs.claimed_unmade(self._layout, KIND, target)}:
+        # In the order in which a maker goes on: one that gets from here to there meanwhile is seen in one of them.
+        for name in {*runs.claimed_unmade(self._layout, KIND, target), *runs.live(self._layout)}:
             with suppress(UsageError):
                 parsed = parse_run_id(name)
                 ours = (parsed.kind, parsed.target) == (KIND, target)

@@ -43,10 +43,10 @@ class StewardKind:
     def farewell(self, spec: RunSpec, state: RunState) -> tuple[Post, ...]:
         """Release the order, with the reason and what was found."""
         work = work_of(spec)
-        if _CLAIMED not in state.posts:
-            return ()
-        text = posts.released(spec, work, state)
-        return (Post("released", work.order.order_id, text, "the claim has ended"),)
+        order = work.order.order_id
+        # A person may have ended it before anything was said; untold, the end would hold nobody off the order.
+        claimed = Post(_CLAIMED, order, posts.claimed(spec, work), "the order was taken")
+        return (claimed, Post("released", order, posts.released(spec, work, state), "the claim has ended"))
 
     def report(self, spec: RunSpec, state: RunState) -> str:
         """Return the kind's part of ``report.md``."""
@@ -68,8 +68,10 @@ def _cancelled(view: View) -> Ask | None:
     found = [outcome for outcome in view.outcomes.values() if outcome.word == "cancelled by a person"]
     if not found:
         return None
+    # No claim buys two sessions, whoever ended the first one.
+    again = "to have it counted as failed" if any(outcome.begun for outcome in found) else "to do it again"
     question = (
-        f"somebody cancelled a step: `outerloop-hpc runs resume {view.spec.run} --reason …` to do it again, "
+        f"somebody cancelled a step: `outerloop-hpc runs resume {view.spec.run} --reason …` {again}, "
         f"or `outerloop-hpc runs end {view.spec.run} --reason …`"
     )
     return Ask(question, found[0].reason)

@@ -71,11 +71,15 @@ def qualify(order: Order, standing: Standing, benchmarks: Sequence[str], rules: 
 
 def _waits(order: Order, standing: Standing, rules: Rules, now: datetime) -> Verdict | None:
     """What earlier claims on the order mean for it."""
-    asked = standing.spoken or _relabelled(order, standing)
+    asked = standing.spoken or _since(standing.since, order.relabelled_at)
     if standing.last in {"published", "answered"} and not asked:
         return Pass(f"it is {standing.last}; a comment or a label takes it up again")
-    for count, most, word in ((standing.failed, rules.attempts, "failed"), (standing.outages, rules.outages, "outage")):
-        if count >= most and not asked:
+    for count, most, word, at in (
+        (standing.failed, rules.attempts, "failed", standing.settled_at),
+        (standing.outages, rules.outages, "outage", standing.bought_at),
+    ):
+        # A claim that was given back has not carried out what a person asked for.
+        if count >= most and not (asked or _since(at, standing.spoken_at, order.relabelled_at)):
             text = (
                 f"This order is stuck: {count} claims on it ended as `{word}`, and {most} is the limit. What they "
                 "found is above. A person has to look; a comment or a label has it tried once more."
@@ -88,8 +92,9 @@ def _waits(order: Order, standing: Standing, rules: Rules, now: datetime) -> Ver
     return None
 
 
-def _relabelled(order: Order, standing: Standing) -> bool:
-    return order.relabelled_at is not None and standing.since is not None and order.relabelled_at > standing.since
+def _since(end: datetime | None, *asked: datetime | None) -> bool:
+    """Whether any of these came after an end."""
+    return end is not None and any(at is not None and at > end for at in asked)
 
 
 def named(order: Order, benchmarks: Sequence[str]) -> Take | Decline:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,7 +20,7 @@ from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.engine.enclose import enclosure
 from outerloop_hpc.engine.room import require_room
 from outerloop_hpc.engine.spec import RunSpec
-from outerloop_hpc.errors import ConfigError, Fault
+from outerloop_hpc.errors import ConfigError, Fault, TryLater
 from outerloop_hpc.steward import held
 from outerloop_hpc.steward.brief import brief
 from outerloop_hpc.steward.findings import SessionFound, SessionWord, Stray
@@ -29,11 +30,15 @@ from outerloop_hpc.target.mirror import Mirror
 from outerloop_hpc.target.scope import Role, Territory
 from outerloop_hpc.target.workspace import Captured, Workspace
 
+_log = logging.getLogger(__name__)
+
 #: Where the session finds what is not its workspace.
 _TABLE = PurePosixPath("/outerloop")
 _FILES = _TABLE / "files"
 _BRIEF = "brief.md"
 _SHOWN = 200
+#: How long is waited for a disk or a mirror before what a session left is looked at once more; seconds.
+_PAUSES_S = (2.0, 10.0, 30.0)
 
 
 def session(context: Context) -> Result:
@@ -51,22 +56,38 @@ def session(context: Context) -> Result:
     mirror = Mirror(context.layout.mirrors / f"{context.spec.target}.git")
     if earlier is None:
         workspace = Workspace(context.scratch / "session")
-        done = _held(context, work, workspace, mirror, secrets)
-        if done is None:
+        ended = _hold(context, work, workspace, mirror, secrets)
+        if ended is None:
             return Result("infrastructure", f"the session was stopped: {context.stop.reason}")
-        said = held.end(context, host, SystemClock().now(), workspace.folder, done)
+        if isinstance(ended, SessionFound):
+            return _result(ended)
     else:
-        workspace, said = Workspace(Path(earlier.place)), earlier
-    found = _found(context, work, said, (workspace, mirror), spellings(secrets.values()))
+        workspace, ended = Workspace(Path(earlier.place)), earlier
+    found = _insisted(lambda: _found(context, work, ended, (workspace, mirror), spellings(secrets.values())))
     found = SessionFound.model_validate(_without(secrets, found.model_dump(mode="json")))
     held.keep(context, found)
     return _result(found)
 
 
-def _held(
+def _insisted(find: Callable[[], SessionFound]) -> SessionFound:
+    """Look at what a session left in spite of a disk that is full for a moment, or a mirror away: it was paid."""
+    for pause in _PAUSES_S:
+        try:
+            return find()
+        except TryLater:
+            _log.exception("trying again in %g s", pause)
+            SystemClock().sleep(pause)
+    return find()
+
+
+def _hold(
     context: Context, work: StewardWork, workspace: Workspace, mirror: Mirror, secrets: Mapping[str, str]
-) -> Session | None:
-    """Hold the session to its end; None when the job was told to stop."""
+) -> held.Said | SessionFound | None:
+    """Hold the session to its end; None when the job was told to stop; what another execution came to, if one began.
+
+    Raises:
+        NotStarted: the container did not start.
+    """
     require_room(context.scratch, int(work.session.min_free_gb * 10**9))
     table, where = _prepare(context, work)
     measuring.check_out(context, context.spec.commit, work.tree, workspace.path)
@@ -80,14 +101,18 @@ def _held(
         env=_told(work.agent, _inside(where, _TABLE / _BRIEF)),
         secrets=secrets,
     )
-    clock = SystemClock()
-    held.begin(context, socket.gethostname(), clock.now())
+    clock, host = SystemClock(), socket.gethostname()
+    if (faster := held.begin(context, host, clock.now())) is not None:
+        return faster
     try:
         done = run(assignment, where, clock, context.stop)
-    except NotStarted:
+    except (NotStarted, ConfigError):
         held.never_began(context)
         raise
-    return None if done is None else Session.model_validate(_without(secrets, done.model_dump(mode="json")))
+    if done is None:
+        return None
+    done = Session.model_validate(_without(secrets, done.model_dump(mode="json")))
+    return held.end(context, host, clock.now(), workspace.folder, done)
 
 
 def _earlier(context: Context, work: StewardWork, host: str) -> SessionFound | held.Said | None:

@@ -136,3 +136,30 @@ def test_it_may_end_in_order_when_it_is_asked_to(desk: Desk) -> None:
 def test_a_container_that_does_not_start_bought_no_session(desk: Desk) -> None:
     with pytest.raises(NotStarted, match="no loop devices"):
         desk.hold("", failure="no loop devices")
+
+
+@pytest.mark.parametrize(
+    ("script", "bounds", "word"),
+    [
+        ("import os, time; os.kill(os.getppid(), 9); time.sleep(1)", ROOMY, "failed"),
+        ("print('{}')\nimport sys; sys.exit('FATAL:   container creation failed')", ROOMY, "failed"),
+        ("import time; time.sleep(60)", Bounds(turns=0, minutes=0.01), "budget"),
+    ],
+    ids=["its warden was killed", "it speaks like the runtime", "it had to be ended"],
+)
+def test_a_session_that_ran_is_never_taken_for_one_that_did_not_start(
+    desk: Desk, script: str, bounds: Bounds, word: str
+) -> None:
+    """Each try bought it again: without an exit status, or with a runtime's words, it seemed never to have begun."""
+    assert held(desk.hold(script, bounds, failure="the program could not be started")).word == word
+
+
+def test_a_program_that_is_not_there_bought_no_session(desk: Desk) -> None:
+    class Missing(Bare):
+        def command(self, argv: Sequence[str], env: Mapping[str, str], folder: Path) -> Launched:
+            return super().command(("/none/such", *argv), env, folder)
+
+    (desk.folder / "brief.md").touch()
+    wanted = Assignment(("agent",), desk.folder, desk.folder / "brief.md", ROOMY, desk.folder / "transcript")
+    with pytest.raises(NotStarted, match="could not be started"):
+        run(wanted, Missing("the program could not be started"), SystemClock())

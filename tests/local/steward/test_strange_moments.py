@@ -132,6 +132,18 @@ def test_a_run_that_a_person_ends_is_not_bought_again_and_its_change_is_left_to_
     assert swift.forge.change(change.change_id).status == "open"
 
 
+def test_a_run_that_a_person_ends_before_its_claim_was_told_is_not_bought_again(swift: Lane) -> None:
+    """Nothing was ever said on the order, and so the next pass took it once more."""
+    swift.measured()
+    order = swift.order()
+    die_at(swift, "/journal/00000001.json")
+    swift.site.cli("runs", "end", swift.stewards()[0].name, "--reason", "we do it by hand")
+    for _ in range(3):
+        swift.tick()
+    assert (swift.endings(), swift.markers(order)) == (["operator"], ["claimed", "ended:answered"])
+    assert swift.sessions() == []
+
+
 def test_a_benchmark_that_is_renamed_before_the_merge_keeps_its_old_history(swift: Lane) -> None:
     order = swift.order()
     change = swift.until_open()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from outerloop_hpc import fsio
 from outerloop_hpc.engine.alarm import BAD_TICKS
 from outerloop_hpc.engine.lane import Order, Remark
 from outerloop_hpc.engine.layout import Layout
@@ -156,6 +157,17 @@ def test_a_contract_that_stays_broken_is_told_after_three_ticks_and_closed_when_
     assert not (tmp_path / "tick" / "contract-iris.json").exists()
 
 
+def test_a_count_of_bad_ticks_that_cannot_be_read_leaves_no_notice_open(tmp_path: Path) -> None:
+    """The notice stayed open for ever, and the file that nobody could read was complained of by every tick."""
+    hall = Hall(tmp_path)
+    for _ in range(BAD_TICKS):
+        hall.serve(Wishes("benchmark", {"iris": BROKEN}))
+    (tmp_path / "tick" / "contract-iris.json").write_bytes(b"")
+    hall.serve(Wishes("benchmark", {"iris": []}))
+    assert hall.forge.alarms == {}
+    assert not (tmp_path / "tick" / "contract-iris.json").exists()
+
+
 def test_an_alarm_that_the_forge_did_not_take_is_raised_by_a_later_tick(tmp_path: Path) -> None:
     hall = Hall(tmp_path, forge=MemoryForge(silent=True))
     lane = Wishes("benchmark", {"iris": BROKEN})
@@ -164,6 +176,29 @@ def test_an_alarm_that_the_forge_did_not_take_is_raised_by_a_later_tick(tmp_path
     hall.forge.silent = False
     hall.serve(lane)
     assert list(hall.forge.alarms) == ["contract"]
+
+
+def test_a_notice_whose_tick_died_right_after_it_is_closed_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody had noted that it was raised, and so it stayed open for ever."""
+    hall, lane = Hall(tmp_path), Wishes("benchmark", {"iris": BROKEN})
+    for _ in range(BAD_TICKS - 1):
+        hall.serve(lane)
+    replaced = fsio.replace
+
+    def dies(path: Path, data: bytes) -> None:
+        if hall.forge.alarms:
+            raise KeyboardInterrupt
+        replaced(path, data)
+
+    monkeypatch.setattr(fsio, "replace", dies)
+    with pytest.raises(KeyboardInterrupt):
+        hall.serve(lane)
+    monkeypatch.undo()
+    assert list(hall.forge.alarms) == ["contract"]
+    hall.serve(Wishes("benchmark", {"iris": []}))
+    assert hall.forge.alarms == {}
 
 
 @pytest.mark.parametrize("error", [TryLater("no answer"), OSError(5, "I/O error")])

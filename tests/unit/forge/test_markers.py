@@ -116,4 +116,5 @@ def test_an_empty_identity_refuses_to_scan() -> None:
 
 
 def test_a_thread_without_markers_is_free() -> None:
-    assert standing(thread(("ann", "hello")), ME) == Standing(spoken=True)
+    story = thread(("ann", "hello"))
+    assert standing(story, ME) == Standing(spoken=True, spoken_at=story[0].at)

@@ -101,3 +101,15 @@ def test_a_session_that_may_have_been_paid_for_costs_an_attempt_when_no_node_can
     last = session(context(tmp_path, 3))
     assert (last.outcome, last.payload["word"]) == ("completed", "failed")
     assert "e0000.begun.json" in last.reason
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_two_executions_that_looked_at_the_same_moment_do_not_both_begin(tmp_path: Path, number: int) -> None:
+    """Both had looked before the other one had begun, and each bought a session: of a job that came back, or of a
+    next try while the last one's node was away."""
+    one, other = context(tmp_path), context(tmp_path, number)
+    assert held.before(one, "node7") is held.before(other, "node8") is None
+    assert held.begin(one, "node7", T0) is None
+    faster = held.begin(other, "node8", after(1))
+    assert faster is not None
+    assert faster.word == "failed"

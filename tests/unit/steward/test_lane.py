@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +19,7 @@ from outerloop_hpc.engine.lane import Remark, Trouble
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.targets import Targets
 from outerloop_hpc.errors import ConfigError, TryLater
+from outerloop_hpc.forge.markers import Marker
 from outerloop_hpc.forge.port import Comment, NotThere, Order
 from outerloop_hpc.steward.lane import StewardLane
 from tests.unit.engine.made import T0
@@ -209,6 +210,42 @@ def test_an_attempt_whose_end_is_not_told_yet_holds_its_order(tmp_path: Path) ->
 def test_an_end_that_cannot_be_read_holds_its_own_order(tmp_path: Path) -> None:
     end_attempt(tmp_path, 1).write_bytes(b"")
     assert wishes(lane(tmp_path, desk("3", "4"))) == ["trouble order 3", "steward/4/1"]
+
+
+def test_a_pass_that_slept_since_it_read_an_order_does_not_buy_again_what_was_answered_meanwhile(
+    tmp_path: Path,
+) -> None:
+    """It knew the thread from before, skipped the attempt that had ended, and bought the next one."""
+    forge, marker = desk("2", "3"), Marker(claim="a" * 16, run=RUN, attempt=1)
+    forge.listed = [replace(one, touched_at=T0 - timedelta(hours=1)) for one in forge.listed]
+    wishes(lane(tmp_path, forge, live=9))
+    asleep = lane(tmp_path, forge, live=9).orders("iris")
+    first = next(iter(asleep))
+    assert isinstance(first, Wish)
+    assert first.key == "steward/2/1"
+    forge.comment("3", "claimed", marker.line())
+    end_attempt(tmp_path, 1)
+    forge.comment("3", "released", marker.model_copy(update={"reason": "answered"}).line())
+    assert list(asleep) == []
+
+
+def test_a_run_that_is_made_while_runs_are_counted_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had left ``making`` when that was listed, and had not come into ``live`` when that was: one run too many."""
+    live, making = tmp_path / "live", tmp_path / "making"
+    for folder in (live, making):
+        folder.mkdir()
+    (making / f"{RUN}.json").touch()
+    listed = fsio.names
+
+    def names(folder: Path) -> list[str]:
+        found = listed(folder)
+        if folder in {live, making}:
+            (live / RUN).touch()
+            (making / f"{RUN}.json").unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(fsio, "names", names)
+    assert wishes(lane(tmp_path, desk("3"))) == []
 
 
 def test_what_cannot_be_taken_is_remarked_once(tmp_path: Path) -> None:

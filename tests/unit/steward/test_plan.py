@@ -101,6 +101,15 @@ def test_a_step_that_a_person_cancelled_is_asked_about() -> None:
     decision = Story(session=Outcome("cancelled by a person", reason="CANCELLED by uid 7")).one()
     assert isinstance(decision, Ask)
     assert "runs resume" in decision.question
+    assert "do it again" in decision.question
+
+
+def test_nobody_is_promised_a_second_session_for_one_that_was_begun_and_cancelled() -> None:
+    """The question said that a resume does it again; it has the claim counted as failed."""
+    decision = Story(session=Outcome("cancelled by a person", reason="CANCELLED by uid 7", begun=True)).one()
+    assert isinstance(decision, Ask)
+    assert "do it again" not in decision.question
+    assert "counted as failed" in decision.question
 
 
 def test_a_candidate_is_validated_and_measured_with_each_seed_at_its_own_tree() -> None:

@@ -191,3 +191,20 @@ def test_refusals_back_off_and_never_use_an_order_up(count: int, pause: int) -> 
 
 def test_a_person_s_word_does_not_hurry_a_refusal() -> None:
     assert isinstance(judged(ended("refused", refusals=1, spoken=True)), Pass)
+
+
+@pytest.mark.parametrize(
+    ("given_back", "more"),
+    [("refused", {}), ("outage", {"bought_at": T0}), ("refused", {"outages": 5, "bought_at": T0 - minutes(60)})],
+)
+def test_a_claim_that_was_given_back_does_not_use_up_what_a_person_asked_for(
+    given_back: str, more: dict[str, Any]
+) -> None:
+    """A stuck order that somebody had tried once more was stuck again, in silence, when no session could be held."""
+    asked = T0 - minutes(30)
+    stuck = ended(given_back, failed=3, settled_at=T0 - minutes(60), **more)
+    assert isinstance(judged(stuck), Decline)
+    assert judged(stuck.model_copy(update={"spoken_at": asked})) == Take("score")
+    assert judged(stuck, relabelled_at=asked) == Take("score")
+    settled = stuck.model_copy(update={"spoken_at": asked, "settled_at": T0, "last": "failed"})
+    assert isinstance(judged(settled), Decline), "a session that failed has answered it"
