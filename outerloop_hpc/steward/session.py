@@ -66,7 +66,7 @@ def session(context: Context) -> Result:
     held.begin(context, socket.gethostname(), clock.now())
     try:
         done = run(assignment, where, clock, context.stop)
-    except NotStarted:
+    except (NotStarted, ConfigError):
         held.never_began(context)
         raise
     if done is None:
