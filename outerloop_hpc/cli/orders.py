@@ -55,6 +55,8 @@ def new(
     if act.dry_run:
         talk(f"would open an order of {target} as {who}, labelled {', '.join(labels)}: {line}")
         return
+    if here.settings.steward.label in labels and not here.settings.steward.command:
+        talk("[steward] has no command: no tick takes the order until it has one")
     number = forge.open_order(author=who, title=line, body=written, labels=labels)
     row = {"target": target, "number": int(number), "author": who, "title": line, "labels": labels}
     act.told(here, "orders new", row, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -140,12 +141,20 @@ def absolute(value: str, base: Path, environ: Mapping[str, str]) -> str:
     if value.startswith("~"):
         home = environ.get("HOME")
         if home and (value == "~" or value.startswith("~/")):
-            return f"{home}{value[1:]}"
+            return _without_steps_up(f"{home}{value[1:]}")
         try:
-            return str(Path(value).expanduser())
+            return _without_steps_up(str(Path(value).expanduser()))
         except RuntimeError:
             raise ValueError(f"there is no home folder for {value.partition('/')[0]!r}") from None
-    return value if value.startswith("/") else str(base / value)
+    return _without_steps_up(str(base / value))
+
+
+def _without_steps_up(path: str) -> str:
+    """Take ``..`` out of a path, which no sandbox accepts; behind a link it is what the link leads to that counts."""
+    if ".." not in path.split("/"):
+        return path
+    plain = os.path.normpath(path)
+    return plain if os.path.realpath(plain) == os.path.realpath(path) else os.path.realpath(path)
 
 
 def parsed(key: Sequence[str], text: str) -> object:

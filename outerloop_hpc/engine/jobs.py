@@ -12,6 +12,13 @@ from outerloop_hpc.engine.spec import ResourceAsk, Scalar
 from outerloop_hpc.errors import ConfigError
 from outerloop_hpc.shipping import shipped
 
+#: Keys that nothing acts on in a kind of step: who sets one means something, and would not get it.
+_IDLE = {
+    "measure": {"min_free_gb": "it is looked at before a session alone"},
+    "validate": {"min_free_gb": "it is looked at before a session alone"},
+    "session": {"network": "[steward] network says it"},
+}
+
 
 class JobDefinition(BaseModel):
     """What one kind of step asks for; minutes and GPUs are added by the kind."""
@@ -49,7 +56,7 @@ def load_job(layout: Layout, job: str) -> JobDefinition:
     own = layout.root / "jobs" / f"{job}.toml"
     path: Path = own if own.exists() else shipped("jobs") / f"{job}.toml"
     try:
-        return JobDefinition.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        found = JobDefinition.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: there is no job definition for {job!r}; reinstall or run `init`") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -58,3 +65,7 @@ def load_job(layout: Layout, job: str) -> JobDefinition:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(f"{path}: {key}: {first['msg']}") from error
+    for key, why in _IDLE.get(job, {}).items():
+        if key in found.model_fields_set:
+            raise ConfigError(f"{path}: {key}: has no effect here: {why}; remove it")
+    return found

@@ -1,4 +1,4 @@
-"""A contract's benchmark command as an argument list (pure): split like a shell would, but never run by one."""
+"""A benchmark or validation command as an argument list (pure): split like a shell would, but never run by one."""
 
 from __future__ import annotations
 
@@ -23,23 +23,31 @@ def split_command(command: str | Sequence[str]) -> tuple[str, ...]:
     if not isinstance(command, str):
         argv = tuple(command)
         if not argv or not argv[0]:
-            raise ConfigError("the benchmark command is empty; name a program")
+            raise ConfigError("the command is empty; name a program")
         return argv
     try:
         argv = tuple(shlex.split(command))
     except ValueError as error:
-        raise ConfigError(f"the benchmark command {command!r} cannot be split: {error}; check its quotes") from error
+        raise ConfigError(f"the command {command!r} cannot be split: {error}; check its quotes") from error
     if not argv or not argv[0]:
-        raise ConfigError("the benchmark command is empty; name a program")
-    strange = next((word for word in argv if word in _SHELL_ONLY), None)
+        raise ConfigError("the command is empty; name a program")
+    strange = next((word for word in (*argv, *_operators(command)) if word in _SHELL_ONLY), None)
     if strange is not None:
         raise ConfigError(
-            f"the benchmark command {command!r} has {strange!r}, which only a shell understands; "
+            f"the command {command!r} has {strange!r}, which only a shell understands; "
             "write it as: bash -c '…', or put it into a script"
         )
     name, equals, _ = argv[0].partition("=")
     if equals and name.isidentifier():
         raise ConfigError(
-            f"the benchmark command {command!r} starts with a variable, which only a shell sets; write: env {argv[0]} …"
+            f"the command {command!r} starts with a variable, which only a shell sets; write: env {argv[0]} …"
         )
     return argv
+
+
+def _operators(command: str) -> list[str]:
+    """Return what a shell would end a command at, also where no space stands before it; nothing from inside quotes."""
+    words = shlex.shlex(command, posix=True, punctuation_chars=";&|")
+    words.whitespace_split = True
+    words.commenters = ""
+    return [word for word in words if word in {";", "&&", "||"}]

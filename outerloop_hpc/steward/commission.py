@@ -15,6 +15,7 @@ from outerloop_hpc.errors import ConfigError, Fault, UsageError
 from outerloop_hpc.forge.markers import counts
 from outerloop_hpc.forge.port import Forge, Order
 from outerloop_hpc.measure import ledger, results
+from outerloop_hpc.measure.command import split_command
 from outerloop_hpc.measure.history import ledger_rows
 from outerloop_hpc.steward.work import (
     COMMENT_SHOWN,
@@ -54,13 +55,18 @@ def spec(targets: Targets, seen: Sighted, forge: Forge, order: Order, attempt: i
     """Make the specification of one attempt at an order, at the target's commit that was sighted.
 
     Raises:
-        ConfigError: image or job definitions are not what they must be; nothing is claimed then.
+        ConfigError: image, validation or job definitions are not what they must be; nothing is claimed then.
         Fault: the repository's ledger cannot be read.
         TryLater: the forge does not answer.
         OverBudget: the week is used up.
     """
     targets.check_week(KIND, seen)
     given, target = targets.settings.steward, targets.settings_of(seen.target)
+    if target.validation:
+        try:
+            split_command(target.validation)
+        except ConfigError as error:
+            raise ConfigError(f"[targets.{seen.target}] validation: {error}") from None
     contract, scope = seen.loaded.contract, seen.loaded.contract.territories().steward()
     draft = targets.run_spec(KIND, seen, cause=f"order {order.order_id}", work={})
     chosen = next(one for one in contract.benchmarks if one.name == benchmark)

@@ -55,6 +55,9 @@ def released(spec: RunSpec, work: StewardWork, state: RunState) -> str:
         lines += _strays(session)
         if session.report:
             lines += ["", "The session's own words:", "", fenced(session.report, _ON_ORDER)]
+    if reason in {"failed", "outage", "refused"}:
+        transcript = [] if session is None or not session.transcript else ["", _transcript(session)]
+        lines += [*transcript, "", f"Everything about it: `outerloop-hpc explain {spec.run}`"]
     return "\n".join(lines)
 
 
@@ -116,12 +119,12 @@ def report(work: StewardWork, state: RunState) -> str:
     ]
     session = session_of(state)
     if session is not None:
-        lines += ["", "## Session", "", f"**{session.word}**. {span(session.reason, 600)}"]
+        lines += ["", "## Session", "", f"**{session.word}**. {span(session.reason, 600)}{_used(session)}"]
         lines += _strays(session)
         if session.candidate:
             lines += ["", f"Candidate `{session.candidate}` with tree `{session.tree}`."]
         if session.transcript:
-            lines += ["", f"Transcript: {span(session.transcript)} in `runs/`."]
+            lines += ["", _transcript(session)]
         if session.report:
             lines += ["", fenced(session.report, _IN_CHANGE)]
     lines += _failed_output(state)
@@ -131,6 +134,18 @@ def report(work: StewardWork, state: RunState) -> str:
     if values:
         lines += ["", "## Numbers", "", *_numbers(work, values)]
     return "\n".join(lines)
+
+
+def _transcript(found: SessionFound) -> str:
+    return f"Transcript: {span(found.transcript)} in `runs/` of the state folder."
+
+
+def _used(found: SessionFound) -> str:
+    """Say what the session cost, as far as it told."""
+    turns = [] if found.turns is None else [f"{found.turns} turns"]
+    cost = [] if found.cost_usd is None else [f"{found.cost_usd:g} USD"]
+    told = f", by its own account {' and '.join([*turns, *cost])}" if turns or cost else ""
+    return f" It took {found.seconds:.0f} s{told}." if found.seconds else ""
 
 
 def _failed_output(state: RunState) -> list[str]:

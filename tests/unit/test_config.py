@@ -104,7 +104,7 @@ def test_paths_are_relative_to_the_file_that_says_them(place: Place) -> None:
         '[targets.c]\nrepository = "https://host.example/c.git"\n'
     )
     settings = place.load().settings
-    assert settings.state.root == place.site.parent / "../shared state"
+    assert settings.state.root == place.site.parent.parent / "shared state"
     assert settings.slurm.python == f"{place.project}/venv/bin/python"
     assert settings.container.scratch == "$TMPDIR/x"
     assert settings.targets["a"].repository == f"{place.project}/repo"
@@ -388,6 +388,16 @@ def test_what_is_no_secret_file_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=complaint):
             read_secret(path)
+
+
+def test_a_step_up_in_a_path_never_reaches_a_sandbox(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "far" / "deep").mkdir(parents=True)
+    (place.project / "link").symlink_to(tmp_path / "far" / "deep")
+    place.write('[steward]\nfiles = "../agents"\n[targets.a]\nrepository = "link/../r"\nimage = "~/../i.sif"\n')
+    settings = place.load().settings
+    assert settings.steward.files == str(place.project.parent / "agents")
+    assert settings.targets["a"].repository == str(tmp_path / "far" / "r")
+    assert settings.targets["a"].image == str(place.home.parent / "i.sif")
 
 
 @given(st.text(min_size=1, max_size=30))

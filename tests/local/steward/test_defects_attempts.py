@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -117,6 +118,24 @@ def test_a_key_that_is_gone_when_the_job_begins_is_a_refusal_too(swift: Lane, tm
     assert swift.sessions() == []
     assert "key" in swift.claim_ends()[0]["why"]
     assert swift.standing(order).failed == 0
+
+
+def test_a_session_that_no_container_can_express_is_a_refusal_and_costs_no_attempt(swift: Lane) -> None:
+    """It was noted as begun before its command line was made: three refusals, and the order was stuck."""
+    swift.configure({"command": [""]})
+    order = swift.order()
+    swift.until_told(order, "claimed", "ended:refused")
+    assert swift.standing(order).failed == 0
+    assert not list(swift.stewards()[0].glob("tries/*/*.begun.json"))
+
+
+def test_a_validation_that_needs_a_shell_is_said_before_a_session_is_bought(swift: Lane) -> None:
+    """`a && b` was refused by the job that ran after the session; `a; b` ran a alone, and passed."""
+    lane = replace(swift, validation="true; false")
+    lane.configure()
+    order = lane.order()
+    lane.tick(expect=(4,))
+    assert (lane.markers(order), lane.sessions()) == ([], [])
 
 
 def test_a_plain_429_is_an_outage_and_costs_no_attempt(swift: Lane) -> None:

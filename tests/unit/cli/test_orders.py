@@ -49,6 +49,13 @@ def test_an_order_gets_the_login_name_the_steward_s_label_and_its_benchmark_s_li
     assert order.body == "It is.\n\nbenchmark: accuracy\n"
 
 
+def test_an_order_that_no_tick_will_take_is_not_opened_in_silence(cli: Cli, forge: LocalForge) -> None:
+    said = cli("orders", "new", "iris", "--title", "t")
+    assert (said.status, said.out) == (0, "1\n")
+    assert "[steward] has no command: no tick takes the order" in said.err
+    assert not cli("orders", "new", "iris", "--title", "t", "--label", "question").err
+
+
 def test_given_labels_and_authors_count_instead_of_the_default_ones(cli: Cli, forge: LocalForge) -> None:
     said = cli(
         *("orders", "new", "iris", "--title", "t", "--author", "bob", "--json"),

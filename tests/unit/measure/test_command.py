@@ -21,6 +21,7 @@ pytestmark = pytest.mark.unit
         ("echo $HOME `id`", ("echo", "$HOME", "`id`")),
         ("env A=1 run", ("env", "A=1", "run")),
         (["a", "", "|"], ("a", "", "|")),
+        ("run --url http://x?a=1&b=2 'a;' \"b;c\" d\\;e", ("run", "--url", "http://x?a=1&b=2", "a;", "b;c", "d;e")),
     ],
 )
 def test_split(command: str | list[str], argv: tuple[str, ...]) -> None:
@@ -28,10 +29,11 @@ def test_split(command: str | list[str], argv: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["", "  ", "''", [], [""], "a 'b", "a | b", "a && b", "a > b", "A=1 run", "a ;", "a &"]
+    "command",
+    ["", "  ", "''", [], [""], "a 'b", "a | b", "a && b", "a > b", "A=1 run", "a ;", "a &", "a; b", "a&&b", "a ||b"],
 )
 def test_refused(command: str | list[str]) -> None:
-    with pytest.raises(ConfigError, match="benchmark command"):
+    with pytest.raises(ConfigError, match="the command"):
         split_command(command)
 
 
@@ -40,4 +42,4 @@ def test_any_text_is_split_or_refused(text: str) -> None:
     try:
         assert split_command(text)
     except ConfigError as error:
-        assert "benchmark command" in str(error)  # noqa: PT017 - either way is right
+        assert "the command" in str(error)  # noqa: PT017 - either way is right

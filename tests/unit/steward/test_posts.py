@@ -84,6 +84,19 @@ def test_each_reason_says_what_happens_next(ending: str) -> None:
     assert set(posts._NEXT) == set(get_args(EndReason))
 
 
+def test_an_order_whose_session_failed_says_where_to_look() -> None:
+    made = spec()
+    text = posts.released(made, work_of(made), over("aborted", "it ended with status 1"))
+    assert f"`outerloop-hpc explain {RUN}`" in text
+
+
+def test_what_a_session_said_it_cost_is_not_lost() -> None:
+    assert posts._used(found("changed", seconds=61.0, turns=3, cost_usd=0.25)) == (
+        " It took 61 s, by its own account 3 turns and 0.25 USD."
+    )
+    assert not posts._used(found("failed", seconds=0.0))
+
+
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_the_order_is_data_in_the_brief(title: str, body: str, author: str) -> None:
     made = spec(order=OrderText(order_id="7", title=title, body=body, author=author))
