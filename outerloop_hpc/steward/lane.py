@@ -30,6 +30,11 @@ _log = logging.getLogger(__name__)
 
 #: One order whose thread does not come is that order's trouble; after so many the forge itself is away.
 _UNANSWERED = 2
+_NOBODY = Decline(
+    "no-steward",
+    "This order cannot be taken: the target's contract has no `steward` section, so nobody may change its evaluation.",
+    "the contract has no steward section",
+)
 #: Ends after which an order is taken again only when a person wants it.
 _SETTLED = frozenset({"published", "answered"})
 
@@ -72,9 +77,6 @@ class StewardLane:
         if until := self._paused(now):
             _log.info("%s: the %s role pauses until %s", target, ROLE, until)
             return
-        if seen.loaded.contract.steward is None:
-            _log.info("%s: its contract has no steward section; no order is taken", target)
-            return
         path = self._layout.tick / f"orders-{target}.json"
         book = OrderBook(path if self._keep else None, forge, self._settings.steward.authors, now)
         try:
@@ -96,7 +98,10 @@ class StewardLane:
                 yield Trouble(target, f"order {order.order_id}", Fault(order.fault))
                 continue
             try:
-                wish = self._wish(qualify(order, book.standing(order), names, rules, now), seen, forge, order, book)
+                verdict = qualify(order, book.standing(order), names, rules, now)
+                if seen.loaded.contract.steward is None and isinstance(verdict, Take):
+                    verdict = _NOBODY
+                wish = self._wish(verdict, seen, forge, order, book)
             except NotYet as pause:
                 _log.info("%s: %s", target, pause)
                 continue

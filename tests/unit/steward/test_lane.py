@@ -51,7 +51,14 @@ def desk(*names: str, **more: Any) -> Desk:
 
 
 def lane(
-    root: Path, forge: Desk, *, now: datetime = T0, contract: bool = True, keep: bool = True, **more: object
+    root: Path,
+    forge: Desk,
+    *,
+    now: datetime = T0,
+    contract: bool = True,
+    steward: bool = True,
+    keep: bool = True,
+    **more: object,
 ) -> StewardLane:
     """``more`` are settings of the steward."""
     given: dict[str, object] = {
@@ -72,7 +79,7 @@ def lane(
     def look(name: str) -> SimpleNamespace:
         if not contract:
             raise ConfigError(f"{name}: broken contract")
-        terms = SimpleNamespace(steward=object(), benchmarks=[SimpleNamespace(name="score")])
+        terms = SimpleNamespace(steward=object() if steward else None, benchmarks=[SimpleNamespace(name="score")])
         return SimpleNamespace(target=name, loaded=SimpleNamespace(contract=terms))
 
     targets = SimpleNamespace(
@@ -183,12 +190,12 @@ def test_a_dry_run_shows_no_more_orders_than_would_be_taken(tmp_path: Path) -> N
     assert len(wishes(shown)) == 2, "and the same when it is asked again"
 
 
-def end_attempt(root: Path, attempt: int, run: str = RUN) -> Path:
+def end_attempt(root: Path, attempt: int, run: str = RUN, reason: str = "refused") -> Path:
     key = f"steward/3/{attempt}"
     path = root / ended_path("iris", key)
     fsio.make_folder(path.parent)
     over = ClaimEnded(
-        run=run, order=key, claim="a" * 16, reason="refused", ending="refused", why="gone", at=T0 - timedelta(days=1)
+        run=run, order=key, claim="a" * 16, reason=reason, ending=reason, why="gone", at=T0 - timedelta(days=1)
     )
     fsio.publish(path, over.encoded())
     return path
@@ -198,6 +205,16 @@ def test_an_attempt_that_never_got_onto_its_order_is_counted_all_the_same(tmp_pa
     end_attempt(tmp_path, 1)
     end_attempt(tmp_path, 2)
     assert wishes(lane(tmp_path, desk("3"))) == ["steward/3/3"]
+
+
+@pytest.mark.parametrize("reason", ["answered", "published"])
+def test_a_settled_order_whose_thread_lost_that_is_not_bought_again(tmp_path: Path, reason: str) -> None:
+    """With the tool's comments deleted, or a new name of its own, the order looked like one that nobody ever took."""
+    end_attempt(tmp_path, 1, reason=reason)
+    forge = desk("3", "4")
+    assert wishes(lane(tmp_path, forge, live=5)) == ["steward/4/1"]
+    forge.listed[0] = replace(forge.listed[0], relabelled_at=T0)
+    assert wishes(lane(tmp_path, forge, live=5)) == ["steward/3/2", "steward/4/1"]
 
 
 def test_an_attempt_whose_end_is_not_told_yet_holds_its_order(tmp_path: Path) -> None:
@@ -246,6 +263,12 @@ def test_a_run_that_is_made_while_runs_are_counted_is_counted(tmp_path: Path, mo
 
     monkeypatch.setattr(fsio, "names", names)
     assert wishes(lane(tmp_path, desk("3"))) == []
+
+
+def test_an_order_under_a_contract_without_a_steward_is_told_so(tmp_path: Path) -> None:
+    (wish,) = lane(tmp_path, desk("3"), steward=False).orders("iris")
+    assert isinstance(wish, Remark)
+    assert (wish.key, wish.reason) == ("steward/no-steward", "the contract has no steward section")
 
 
 def test_what_cannot_be_taken_is_remarked_once(tmp_path: Path) -> None:
