@@ -30,8 +30,8 @@ def code(text: str) -> list[str]:
 
 
 def masked(text: str) -> str:
-    """Return a text with run ids, object ids and numbers replaced by words."""
-    return _NUMBER.sub("N", _HEX.sub("HEX", _RUN.sub("RUN", text)))
+    """Return a text with run ids replaced by one word, ids of objects and numbers by another."""
+    return _NUMBER.sub("N", _HEX.sub("N", _RUN.sub("RUN", text)))
 
 
 def unseen(text: str) -> set[str]:

@@ -232,6 +232,7 @@ def test_names_match_as_whole_words_a_line_wins_and_doubt_is_answered(swift: Lan
     rest = "".join(line for line in tail.splitlines(keepends=True) if not line.startswith("  - "))
     (source / ".outerloop.yaml").write_text(f"{head}benchmarks:\n{lines}{rest}")
     commit(source)
+    swift.configure({"live": 10})
     orders = {name: swift.order("An order", body=body) for name, body in NAMES.items()}
     doubtful = swift.order("Please reach a better score on tsp-large", body="as the title says")
     rows = [str(row["reason"]) for row in swift.site.rows("tick", "--dry-run")]

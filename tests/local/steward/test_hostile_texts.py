@@ -254,8 +254,18 @@ def test_a_brief_has_rules_of_its_own_only(story: Told) -> None:
     said = [session["brief"] for session in story.lane.sessions()]
     briefs = {re.findall(r"^## The order \((\d+)", brief, re.MULTILINE)[0]: brief for brief in said}
     for order in story.orders():
-        assert outline(briefs[order]) == outline(briefs[story.harmless(order)])
+        assert said_once(outline(briefs[order])) == said_once(outline(briefs[story.harmless(order)]))
         assert len(briefs[order]) < MOST
+
+
+def said_once(built: list[str]) -> list[str]:
+    """Return a brief's outline with one comment of however many there are, all built in the same way."""
+    start = next(at for at, line in enumerate(built) if line.endswith("What people said on it")) + 2
+    end = next(at for at, line in enumerate(built) if line.endswith("The contract")) - 1
+    block = built[start:end]
+    size = block.index("fence") + 1
+    assert block == block[:size] * (len(block) // size)
+    return [*built[:start], *block[:size], *built[end:]]
 
 
 def test_what_is_posted_is_capped_and_wholly_visible(story: Told) -> None:
@@ -289,7 +299,7 @@ COMMIT_LINES = {
     "outerloop noreply@localhost Re-base score",
     "outerloop noreply@localhost score: a new ruler",
     "By a session of RUN.",
-    "Measured by RUN at tree HEX.",
+    "Measured by RUN at tree N.",
 }
 
 

@@ -182,14 +182,15 @@ def test_a_contract_that_breaks_while_the_role_pauses_raises_its_alarm_and_keeps
     assert swift.forge.orders("outerloop:alarm") == []
 
 
-def test_an_order_on_a_target_without_a_steward_waits_and_is_taken_once_there_is_one(swift: Lane) -> None:
+def test_an_order_on_a_target_without_a_steward_is_told_so_and_taken_once_there_is_one(swift: Lane) -> None:
     source = swift.site.source()
     (source / ".outerloop.yaml").write_text(CONTRACT.partition("steward:")[0], encoding="utf-8")
     commit(source)
     order = swift.order()
     for _ in range(2):
         swift.tick()
-    assert swift.comments(order) == []
+    (said,) = swift.comments(order)
+    assert "no `steward` section" in said.body
     (source / ".outerloop.yaml").write_text(CONTRACT, encoding="utf-8")
     commit(source)
     swift.tick()
