@@ -78,9 +78,15 @@ class Assignment:
 
 
 def run(
-    assignment: Assignment, enclosure: Enclosure, clock: Clock, stop: Callable[[], bool] = lambda: False
+    assignment: Assignment,
+    enclosure: Enclosure,
+    clock: Clock,
+    stop: Callable[[], bool] = lambda: False,
+    told: Callable[[Session], None] = lambda _session: None,
 ) -> Session | None:
     """Hold one session to its end; None when ``stop`` ended it.
+
+    What it came to is ``told`` before anything else is done: whoever dies after that can have noted it.
 
     Raises:
         NotStarted: the container did not start.
@@ -89,6 +95,11 @@ def run(
     bounds = assignment.bounds
     watch = _Watch(bounds, stop)
     launch = enclosure.command(assignment.command, {**assignment.env, **assignment.secrets}, assignment.workspace)
+
+    def note(ended: Ended) -> None:
+        if _not_started(ended, enclosure) is None and (session := _session(ended, bounds, watch)) is not None:
+            told(session)
+
     ended = run_child(
         launch.argv,
         env=launch.env,
@@ -97,15 +108,23 @@ def run(
         log=assignment.transcript,
         clock=clock,
         stop=watch,
-        feed=Feed(assignment.brief, (watch,), spellings(assignment.secrets.values())),
+        feed=Feed(assignment.brief, (watch,), spellings(assignment.secrets.values()), note),
     )
-    if not _ran(ended) and (failure := enclosure.start_failure(ended.status, ended.stderr)):
+    if failure := _not_started(ended, enclosure):
         raise NotStarted(failure)
+    return _session(ended, bounds, watch)
+
+
+def _session(ended: Ended, bounds: Bounds, watch: _Watch) -> Session | None:
     if watch.stopped:
         return None
     if ended.ended_by == "limit":
         return session_of(ended, over=f"its {bounds.minutes:g} minutes were over")
     return session_of(ended, over=watch.over)
+
+
+def _not_started(ended: Ended, enclosure: Enclosure) -> str | None:
+    return None if _ran(ended) else enclosure.start_failure(ended.status, ended.stderr)
 
 
 def _ran(ended: Ended) -> bool:

@@ -31,7 +31,8 @@ class Holder(Value):
 class Begun(Document):
     """``eNNNN.begun.json``: from here on the step costs something that no repetition gives back, such as a session.
 
-    Published by the body before that begins. A try that has none has used up nothing, however it ended.
+    Published by the body before that begins. A try that has none has used up nothing, however it ended. ``place`` is
+    the folder on that host in which it works.
     """
 
     name: ClassVar[str] = "begun"
@@ -39,6 +40,7 @@ class Begun(Document):
     step: str
     host: str
     at: AwareDatetime
+    place: str = ""
 
 
 class Claim(Document):

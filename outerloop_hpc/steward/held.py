@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -14,6 +15,7 @@ from outerloop_hpc.agents.outcome import Session
 from outerloop_hpc.documents import Document, load
 from outerloop_hpc.engine import records
 from outerloop_hpc.engine.body import Context
+from outerloop_hpc.errors import Fault
 from outerloop_hpc.steward.findings import SessionFound
 
 _log = logging.getLogger(__name__)
@@ -22,18 +24,15 @@ _SAID, _HELD = "said.json", "session.json"
 
 
 class Said(Document):
-    """``eNNNN.said.json``: how a session ended, published before anything is made of what it left.
+    """``said.json`` beside a session's workspace, on the node's own disk: how it ended. Part of running it.
 
     Attributes:
-        host: where it was held. at: when it ended, by that host's clock.
-        place: the folder of its workspace there, node-local.
-        transcript: where its transcript is, relative to ``runs/``.
+        at: when it ended, by that host's clock.
+        place: the folder. transcript: where its transcript is, relative to ``runs/``.
     """
 
     name: ClassVar[str] = "session-said"
 
-    step: str
-    host: str
     at: AwareDatetime
     place: str
     transcript: str
@@ -49,7 +48,7 @@ class Held(Document):
     found: SessionFound
 
 
-_Kept = TypeVar("_Kept", records.Begun, Said, Held)
+_Kept = TypeVar("_Kept", records.Begun, Held)
 
 
 def before(context: Context, host: str) -> SessionFound | Said | None:
@@ -61,10 +60,20 @@ def before(context: Context, host: str) -> SessionFound | Said | None:
     """
     if (found := _held(context)) is not None:
         return found
-    for said in _documents(context, _SAID, Said):
-        if said.host == host and Path(said.place).is_dir():
+    for begun in _documents(context, records.BEGUN, records.Begun):
+        if begun.host == host and begun.place and (said := _said(Path(begun.place))) is not None:
             return said
     return _lost(context)
+
+
+def _said(place: Path) -> Said | None:
+    """Return how the session ended that was held in a folder of this node; None when nobody can tell."""
+    try:
+        said: Said = load(Said, place / _SAID)
+    except (Fault, OSError) as fault:
+        _log.warning("%s: %s", place / _SAID, fault)
+        return None
+    return said
 
 
 def _held(context: Context) -> SessionFound | None:
@@ -78,15 +87,15 @@ def _lost(context: Context) -> SessionFound | None:
     return None
 
 
-def begin(context: Context, host: str, at: AwareDatetime) -> SessionFound | None:
-    """Note that the session begins now; returns what another execution came to that was faster, and none begins here.
+def begin(context: Context, host: str, at: AwareDatetime, place: Path) -> SessionFound | None:
+    """Note that the session begins now in ``place``; returns what a faster execution came to, and none begins here.
 
     Each notes its own first and then looks for others, so that of two at the same moment at most one finds none.
 
     Raises:
         Fault: what another one noted cannot be read.
     """
-    ours = records.Begun(step=context.element.step.key, host=host, at=at)
+    ours = records.Begun(step=context.element.step.key, host=host, at=at, place=str(place))
     alone = fsio.publish(_path(context, records.BEGUN), ours.encoded())
     noted = list(_documents(context, records.BEGUN, records.Begun))
     return None if alone and noted == [ours] else _held(context) or _lost(context)
@@ -97,12 +106,19 @@ def never_began(context: Context) -> None:
     fsio.remove(_path(context, records.BEGUN))
 
 
-def end(context: Context, host: str, at: AwareDatetime, place: Path, session: Session) -> Said:
-    """Note how the session ended, and where its work is."""
+def end(context: Context, at: AwareDatetime, place: Path, session: Session) -> Said:
+    """Note on the node's own disk how the session ended, beside what it left. Where that fails, only its job knows."""
     transcript = str(context.log.relative_to(context.layout.runs))
-    step = context.element.step.key
-    said = Said(step=step, host=host, at=at, place=str(place), transcript=transcript, session=session)
-    fsio.publish(_path(context, _SAID), said.encoded())
+    said = Said(at=at, place=str(place), transcript=transcript, session=session)
+    staging = place / f".{_SAID}"
+    try:
+        with staging.open("wb") as file:
+            file.write(said.encoded())
+            file.flush()
+            os.fsync(file.fileno())
+        staging.replace(place / _SAID)
+    except OSError:
+        _log.exception("%s: how the session ended could not be noted", place)
     return said
 
 

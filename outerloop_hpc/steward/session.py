@@ -101,18 +101,20 @@ def _hold(
         env=_told(work.agent, _inside(where, _TABLE / _BRIEF)),
         secrets=secrets,
     )
-    clock, host = SystemClock(), socket.gethostname()
-    if (faster := held.begin(context, host, clock.now())) is not None:
+    clock, ended = SystemClock(), []
+    if (faster := held.begin(context, socket.gethostname(), clock.now(), workspace.folder)) is not None:
         return faster
+
+    def told(session: Session) -> None:
+        harmless = Session.model_validate(_without(secrets, session.model_dump(mode="json")))
+        ended.append(held.end(context, clock.now(), workspace.folder, harmless))
+
     try:
-        done = run(assignment, where, clock, context.stop)
+        run(assignment, where, clock, context.stop, told)
     except (NotStarted, ConfigError):
         held.never_began(context)
         raise
-    if done is None:
-        return None
-    done = Session.model_validate(_without(secrets, done.model_dump(mode="json")))
-    return held.end(context, host, clock.now(), workspace.folder, done)
+    return next(iter(ended), None)
 
 
 def _earlier(context: Context, work: StewardWork, host: str) -> SessionFound | held.Said | None:

@@ -44,21 +44,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
-    """What goes into a command and comes out of it beside the usual.
-
-    Attributes:
-        stdin: a file that it reads on stdin; None for nothing.
-        taps: each gets stdout as it comes.
-        secrets: texts that are masked in all that comes out, before anything is kept, logged or tapped.
-    """
-
-    stdin: Path | None = None
-    taps: tuple[Sink, ...] = ()
-    secrets: tuple[bytes, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Ended:
     """How an execution ended.
 
@@ -91,6 +76,23 @@ class Ended:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What goes into a command and comes out of it beside the usual.
+
+    Attributes:
+        stdin: a file that it reads on stdin; None for nothing.
+        taps: each gets stdout as it comes.
+        secrets: texts that are masked in all that comes out, before anything is kept, logged or tapped.
+        ended: told how it ended before anything else is done, as a part of the command's own effect.
+    """
+
+    stdin: Path | None = None
+    taps: tuple[Sink, ...] = ()
+    secrets: tuple[bytes, ...] = field(default=(), repr=False)
+    ended: Callable[[Ended], None] = lambda _ended: None
+
+
 def run_child(
     argv: Sequence[str],
     *,
@@ -115,7 +117,13 @@ def run_child(
         feed: what it reads, who listens, and what nobody may hear.
     """
     execution = _Execution(limits, log, clock, stop, feed)
-    return effects.perform("command", str(argv[0]), lambda: execution.run(tuple(argv), dict(env), cwd))
+
+    def run() -> Ended:
+        ended = execution.run(tuple(argv), dict(env), cwd)
+        feed.ended(ended)
+        return ended
+
+    return effects.perform("command", str(argv[0]), run)
 
 
 class _Execution:

@@ -96,21 +96,22 @@ def test_a_session_whose_job_is_killed_at_any_effect_is_bought_once_for_its_clai
     killed = Killed(tmp_path, ("session",), _SESSIONS)
     killed.settle()
     whole = killed.diaries("session")[_SESSIONS - 1]
-    begun, said = whole.index("publish e0000.begun.json"), whole.index("publish e0000.said.json")
+    begun, held = whole.index("publish e0000.begun.json"), whole.index("publish e0000.session.json")
     agent = next(number for number, effect in enumerate(whole) if number > begun and effect.startswith("command "))
+    assert agent < held
     assert whole[-1] == "publish e0000.record.json"
     assert len(whole) < _SESSIONS
     died = killed.died_before("session")
     assert sorted(died) == sorted(killed.orders)
     for order, number in died.items():
         # The jobs of the last ones did not die.
-        lost = begun < number <= said
+        lost = begun < number <= agent
         markers = ["claimed", "ended:failed", "claimed"] if lost else ["claimed"]
         where = f"killed before effect {number}: {whole[number] if number < len(whole) else 'none'}"
         assert killed.lane.markers(order) == markers, where
-        assert killed.sessions_of(order) == 1 + (agent < number <= said), where
+        assert killed.sessions_of(order) == 1, where
     assert [change.status for change in killed.lane.changes()] == ["open"] * _SESSIONS
-    print(f"{len(whole)} kill points of a session's job, the session is lost before {said - begun} of them: {whole}")
+    print(f"{len(whole)} kill points of a session's job, the session is lost before {agent - begun} of them: {whole}")
 
 
 def test_a_trial_whose_jobs_are_killed_at_any_effect_opens_one_change(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_nothing_is_known_of_a_session_that_nobody_began(tmp_path: Path) -> None
 
 
 def test_one_that_was_begun_and_left_no_end_has_failed_for_every_later_try(tmp_path: Path) -> None:
-    held.begin(context(tmp_path), "node7", T0)
+    held.begin(context(tmp_path), "node7", T0, tmp_path)
     for number in (1, 2, 3):
         earlier = held.before(context(tmp_path, number), "node8")
         assert isinstance(earlier, SessionFound)
@@ -48,23 +48,24 @@ def test_one_that_was_begun_and_left_no_end_has_failed_for_every_later_try(tmp_p
 @pytest.mark.parametrize("word", ["changed", "no-change", "outage", "budget"])
 def test_what_it_came_to_is_found_by_every_later_try(tmp_path: Path, word: str) -> None:
     one = context(tmp_path)
-    held.begin(one, "node7", T0)
+    held.begin(one, "node7", T0, tmp_path)
     held.keep(one, found(word))
-    held.begin(context(tmp_path, 2), "node8", after(60))
+    held.begin(context(tmp_path, 2), "node8", after(60), tmp_path)
     assert held.before(context(tmp_path, 3), "node8") == found(word)
 
 
 def test_one_that_ended_is_gone_on_with_where_its_workspace_still_is(tmp_path: Path) -> None:
     one, place = context(tmp_path), tmp_path / "scratch-of-node7" / "session"
     place.mkdir(parents=True)
-    held.begin(one, "node7", T0)
-    said = held.end(one, "node7", T0, place, Session(word="done", report="mended"))
+    held.begin(one, "node7", T0, place)
+    assert isinstance(held.before(context(tmp_path, 2), "node7"), SessionFound), "nobody noted how it ended"
+    said = held.end(one, T0, place, Session(word="done", report="mended"))
     later = context(tmp_path, 2)
     assert held.before(later, "node7") == said
     elsewhere = held.before(later, "node8")
     assert isinstance(elsewhere, SessionFound)
     assert elsewhere.word == "failed"
-    place.rmdir()
+    (place / "said.json").unlink()
     gone = held.before(later, "node7")
     assert isinstance(gone, SessionFound)
     held.keep(one, found("changed"))
@@ -73,17 +74,17 @@ def test_one_that_ended_is_gone_on_with_where_its_workspace_still_is(tmp_path: P
 
 def test_one_whose_container_did_not_start_was_never_begun(tmp_path: Path) -> None:
     one = context(tmp_path)
-    held.begin(one, "node7", T0)
+    held.begin(one, "node7", T0, tmp_path)
     held.never_began(one)
     assert held.before(context(tmp_path, 2), "node8") is None
 
 
 def test_sessions_of_other_steps_are_no_concern(tmp_path: Path) -> None:
-    held.begin(context(tmp_path, step="session-of-another-cause"), "node7", T0)
+    held.begin(context(tmp_path, step="session-of-another-cause"), "node7", T0, tmp_path)
     assert held.before(context(tmp_path, 2), "node8") is None
 
 
-@pytest.mark.parametrize("what", ["begun", "said", "session"])
+@pytest.mark.parametrize("what", ["begun", "session"])
 @pytest.mark.parametrize("data", [b"", b"\xff", b'{"schema": "session-begun/9"}'])
 def test_what_cannot_be_read_is_never_taken_for_nothing(tmp_path: Path, what: str, data: bytes) -> None:
     one = context(tmp_path)
@@ -109,7 +110,7 @@ def test_two_executions_that_looked_at_the_same_moment_do_not_both_begin(tmp_pat
     next try while the last one's node was away."""
     one, other = context(tmp_path), context(tmp_path, number)
     assert held.before(one, "node7") is held.before(other, "node8") is None
-    assert held.begin(one, "node7", T0) is None
-    faster = held.begin(other, "node8", after(1))
+    assert held.begin(one, "node7", T0, tmp_path) is None
+    faster = held.begin(other, "node8", after(1), tmp_path)
     assert faster is not None
     assert faster.word == "failed"
