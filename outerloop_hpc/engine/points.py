@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from outerloop_hpc.engine.ruler import Ruler
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState
@@ -37,18 +40,9 @@ def point_of(
         for step in state.steps.values()
         if step.spec.job == MEASURE and str(step.spec.parameters["seed"]) in judged
     }
-    samples = tuple(
-        Sample(
-            seed=seed,
-            value=payload["value"],
-            node=payload.get("node", ""),
-            cpu_model=payload.get("cpu_model", ""),
-            seconds=payload.get("seconds", 0.0),
-        )
-        for seed, payload in sorted(payloads.items())
-    )
-    if not samples:
+    if not payloads:
         return None
+    samples = tuple(_sample(seed, payload) for seed, payload in sorted(payloads.items()))
     summary = summarize([sample.value for sample in samples])
     runtimes = sorted({payload.get("runtime", "") for payload in payloads.values()})
     return Point(
@@ -73,4 +67,14 @@ def point_of(
         head=head,
         picked=picked,
         rebased=rebased,
+    )
+
+
+def _sample(seed: int, payload: Mapping[str, Any]) -> Sample:
+    return Sample(
+        seed=seed,
+        value=payload["value"],
+        node=payload.get("node", ""),
+        cpu_model=payload.get("cpu_model", ""),
+        seconds=payload.get("seconds", 0.0),
     )

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.local.driver import Driver
-from tests.local.site import environment
 from tests.local.steward.lane import Lane, new_lane
 
 
-@pytest.fixture(scope="session")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """The process that runs command lines in forks of itself, and may stop or kill them."""
-    with Driver(tmp_path_factory.mktemp("driver"), environment()) as running:
-        yield running
+@pytest.fixture
+def lane(tmp_path: Path) -> Iterator[Lane]:
+    """A lane whose commands run in processes of their own."""
+    made = new_lane(tmp_path)
+    yield made
+    made.site.stop_jobs()
 
 
 @pytest.fixture

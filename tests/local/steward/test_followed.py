@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.local.steward.lane import Lane, new_lane
+from tests.local.steward.lane import Lane
 
 pytestmark = pytest.mark.local
-
-
-@pytest.fixture
-def lane(tmp_path: Path) -> Iterator[Lane]:
-    made = new_lane(tmp_path)
-    yield made
-    made.site.stop_jobs()
 
 
 def test_following_a_run_stops_before_its_open_change_which_waits_for_a_person(lane: Lane) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,17 +16,9 @@ from tests.local.steward.lane import (
     OUTAGE,
     TARGET,
     Lane,
-    new_lane,
 )
 
 pytestmark = pytest.mark.local
-
-
-@pytest.fixture
-def lane(tmp_path: Path) -> Iterator[Lane]:
-    made = new_lane(tmp_path)
-    yield made
-    made.site.stop_jobs()
 
 
 def test_an_order_becomes_a_measured_change_that_is_merged(lane: Lane) -> None:
