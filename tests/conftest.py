@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,8 @@ settings.register_profile("outerloop", deadline=None)
 settings.load_profile("outerloop")
 
 TIERS = ("unit", "local", "slurm")
+#: Begins the names of properties that say how much a test went through.
+TRIED = "tried"
 #: pytest's words for reports, mildest first.
 _WORDS = ((("passed", "xfailed"), "passed"), (("skipped",), "skipped"), (("failed", "error"), "failed"))
 _HERE = Path(__file__).parent
@@ -48,6 +50,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(lacking)
 
 
+@pytest.fixture
+def tried(record_property: Callable[[str, object], None]) -> Callable[[str, int], None]:
+    """``tried("kill points", 58)``: what a test went through, added up at the end of the run."""
+
+    def note(what: str, count: int) -> None:
+        assert count > 0, f"no {what} were tried"
+        record_property(f"{TRIED} {what}", count)
+
+    return note
+
+
 def outcomes(reports: Mapping[str, Sequence[pytest.TestReport]]) -> dict[str, str]:
     """Return what became of each test, by node id: a test that passed and then failed in its teardown has failed."""
     worst: dict[str, str] = {}
@@ -67,3 +80,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if count:
             text = f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped"
             terminalreporter.write_line(f"tier {tier}: {text}")
+    for what, total in sorted(tried_in(terminalreporter.stats.get("passed", [])).items()):
+        terminalreporter.write_line(f"{TRIED}: {total} {what}")
+
+
+def tried_in(reports: Sequence[pytest.TestReport]) -> Counter[str]:
+    """Add up what tests that passed went through."""
+    total: Counter[str] = Counter()
+    for report in reports:
+        for name, value in report.user_properties if report.when == "call" else ():
+            word, _, what = name.partition(" ")
+            if word == TRIED:
+                total[what] += int(str(value))
+    return total

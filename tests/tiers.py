@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.cluster import needs, rootfs
@@ -33,6 +34,7 @@ class Count:
     failed: int = 0
     skipped: int = 0
     trouble: str = ""
+    tried: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:
@@ -42,7 +44,8 @@ class Count:
 
     def __str__(self) -> str:
         line = f"{self.tier}: {self.passed} passed, {self.failed} failed, {self.skipped} skipped"
-        return f"{line} ({self.trouble})" if self.trouble else line
+        tried = f"; tried {', '.join(f'{n} {what}' for what, n in self.tried.items())}" if self.tried else ""
+        return f"{line}{tried} ({self.trouble})" if self.trouble else f"{line}{tried}"
 
 
 def counted(tier: str, report: str, status: int | None) -> Count:
@@ -56,7 +59,19 @@ def counted(tier: str, report: str, status: int | None) -> Count:
     )
     failed = failures + errors
     trouble = "" if status in {0, 1} else f"pytest ended with exit status {status}"
-    return Count(tier, max(total - failed - skipped, 0), failed, skipped, trouble)
+    return Count(tier, max(total - failed - skipped, 0), failed, skipped, trouble, _tried(suites))
+
+
+def _tried(suites: Sequence[ET.Element]) -> dict[str, int]:
+    """Add up what the tests say that they went through, see the fixture ``tried``."""
+    total: Counter[str] = Counter()
+    for case in (case for suite in suites for case in suite.iter("testcase")):
+        if case.find("failure") is None and case.find("error") is None:
+            for one in case.iter("property"):
+                word, _, what = one.get("name", "").partition(" ")
+                if word == "tried":
+                    total[what] += int(one.get("value", "0"))
+    return dict(sorted(total.items()))
 
 
 def pytest_tier(tier: str, options: Sequence[str] = ()) -> Count:

@@ -3,7 +3,8 @@
 Run as ``python -m tests.local.driver``; one JSON object a line: ``arguments``, ``kill`` (0 for never) and ``when``
 (before or after the effect), ``at`` (in place of ``kill``: the first effect whose words hold this), ``signal`` (in
 place of SIGKILL, such as SIGSTOP), ``refuse`` (system calls, see ``refusals``, from effect ``refuse_at`` on),
-``polite`` (false: no lock between passes), ``later`` (seconds by which the command line believes it is later).
+``polite`` (false: no lock between passes), ``later`` (seconds by which the command line believes it is later),
+``env`` (variables), ``clock`` (file with the time of a scripted cluster).
 It answers with one line: ``status`` (negative for a signal), ``effects`` (what was about to be done, in order),
 ``out`` and ``err``.
 """
@@ -30,6 +31,7 @@ from outerloop_hpc.cli import archived, bench, chain, follow, listing, main, pas
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.config import sources
 from outerloop_hpc.engine.layout import Layout
+from tests.fakeslurm import virtualclock
 from tests.local import refusals
 
 #: Imported before the forks, so that each costs milliseconds.
@@ -77,6 +79,9 @@ def carry_out(order: Mapping[str, Any], folder: Path) -> None:
     if ahead := order.get("later", 0):
         real = SystemClock.now
         vars(clock)["SystemClock"].now = lambda self: real(self) + timedelta(seconds=ahead)
+    os.environ.update(order.get("env", {}))
+    if path := order.get("clock"):
+        virtualclock.install(virtualclock.VirtualClock(Path(path)))
     sys.argv = ["outerloop-hpc", *order["arguments"]]
     if not order.get("polite", True):
         vars(polite)["polite_lock"] = _no_lock

@@ -63,13 +63,13 @@ root = {root}
 min_free_gb = {min_free_gb}
 
 [compute]
-kind = "local"
+kind = "{compute}"
 
 [reconcile]
 submit_lag_s = {submit_lag_s}
-backoff_s = 0
-confirm_s = 0
-soft_window_s = 0
+backoff_s = {backoff_s}
+confirm_s = {confirm_s}
+soft_window_s = {soft_window_s}
 archive_wait_s = 600
 
 [container]
@@ -125,7 +125,11 @@ class Site:
         values: dict[str, object] = {
             "root": json.dumps(str(self.state), ensure_ascii=False),
             "min_free_gb": 0,
+            "compute": "local",
             "submit_lag_s": 600,
+            "backoff_s": 0,
+            "confirm_s": 0,
+            "soft_window_s": 0,
             "runtime": "none",
             "uncontained": "true",
             "seeds": 2,
@@ -283,7 +287,7 @@ def new_site(
     **settings: object,
 ) -> Site:
     """Make a site for these targets; with a driver its commands run in forks of it, which start faster."""
-    root.mkdir(exist_ok=True)
+    root.mkdir(parents=True, exist_ok=True)
     site = Site(root, state or root / "state", dict(targets), driver, dict(env or {}))
     site.configure(**settings)
     return site

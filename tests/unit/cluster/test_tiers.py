@@ -38,6 +38,14 @@ def test_no_report_is_trouble(report: str) -> None:
     assert not counted("local", report, 0).good
 
 
+def test_what_tests_that_passed_went_through_is_added_up() -> None:
+    said = '<properties><property name="tried kill points" value="{}"/><property name="other" value="x"/></properties>'
+    cases = [f"<testcase>{said.format(count)}</testcase>" for count in (2, 40)]
+    cases.append(f"<testcase><failure/>{said.format(1000)}</testcase>")
+    report = f'<testsuite errors="0" failures="1" skipped="0" tests="3">{"".join(cases)}</testsuite>'
+    assert str(counted("local", report, 1)) == "local: 2 passed, 1 failed, 0 skipped; tried 42 kill points"
+
+
 def test_no_tests_at_all_is_not_good() -> None:
     assert not Count("unit").good
 
