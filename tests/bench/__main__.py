@@ -13,7 +13,9 @@ from tests.bench import (
     job_overhead,
     journal_commit,
     machine,
+    passes,
     reconcile_pass,
+    reconcile_vs_reference,
     scheduler_calls,
 )
 from tests.bench.figure import Figure, write
@@ -23,6 +25,8 @@ from tests.bench.table import render
 BENCHMARKS: Mapping[str, Callable[[], list[Figure]]] = {
     "help_latency": help_latency.measure,
     "reconcile_pass": reconcile_pass.measure,
+    "reconcile_vs_reference": reconcile_vs_reference.measure,
+    "pass": passes.measure,
     "scheduler_calls_per_pass": scheduler_calls.measure,
     "forge_calls_per_tick": forge_calls.measure,
     "journal_commit": journal_commit.measure,

@@ -41,8 +41,8 @@ def engine(root: Path, compute: Compute) -> Engine:
     return Engine(hands, {kind.name: kind}, compute.name, Policy(), Limits(submissions=1_000_000, live_runs=0))
 
 
-def spec_of(number: int, at: datetime) -> RunSpec:
-    """Make the specification of one benchmark run with five seeds."""
+def spec_of(number: int, at: datetime, elements: int = ELEMENTS) -> RunSpec:
+    """Make the specification of one benchmark run with so many seeds."""
     work = BenchmarkWork(
         benchmark="score",
         command="python3 evaluate.py",
@@ -51,7 +51,7 @@ def spec_of(number: int, at: datetime) -> RunSpec:
         eval_minutes=5,
         tree=_TREE,
         contract_digest="c" * 64,
-        seeds=tuple(range(1, ELEMENTS + 1)),
+        seeds=tuple(range(1, elements + 1)),
         resources=ResourceAsk(minutes=10),
     )
     return RunSpec(
@@ -82,10 +82,10 @@ class StateFolder:
         """Where months wait that are not to be seen."""
         return self.root.with_name(f"{self.root.name}.aside")
 
-    def add_live(self, count: int) -> None:
-        """Make runs whose arrays are all under way: submitted and bound by a pass, each element claimed by its job."""
+    def add_live(self, count: int, elements: int = ELEMENTS) -> None:
+        """Make runs whose jobs are all under way: submitted and bound by a pass, each element claimed by its job."""
         compute, now = MemoryCompute(), datetime.now(UTC)
-        specs = [spec_of(number, now) for number in range(count)]
+        specs = [spec_of(number, now, elements) for number in range(count)]
         for spec in specs:
             runs.ensure(self.layout, spec)
         Pass(engine(self.root, compute), launch=False).run()

@@ -8,7 +8,6 @@ from pathlib import Path
 from outerloop_hpc.slurm.parse import QUEUE_LETTERS, SEPARATOR
 from outerloop_hpc.slurm.port import JobRef
 from outerloop_hpc.slurm.query import IDS_PER_CALL, WANTED_COLUMNS
-from tests.bench.queue import ELEMENTS
 
 # The separator is part of the question, as with the real ones.
 _SQUEUE = """#!/bin/sh
@@ -52,13 +51,18 @@ def make_stubs(folder: Path, jobs: Sequence[JobRef]) -> None:
         (folder / name).chmod(0o755)
 
 
+def elements(ref: JobRef) -> list[str]:
+    """Return the ids of a job's elements as Slurm prints them."""
+    return [f"{ref.job_id}_{task}" for task in range(ref.elements)] if ref.elements > 1 else [f"{ref.job_id}"]
+
+
 def queue_lines(jobs: Sequence[JobRef]) -> Iterator[str]:
-    """Yield what squeue prints of running arrays: a line for each element."""
+    """Yield what squeue prints of running jobs: a line for each element."""
     for ref in jobs:
         submit = str(int(ref.submitted_at.timestamp()))
         said = {"V": submit, "T": "RUNNING", "u": ref.user, "P": "main", "N": "node1", "r": "None", "j": ref.name}
-        for task in range(ELEMENTS):
-            cells = {"i": f"{ref.job_id}_{task}", **said}
+        for element in elements(ref):
+            cells = {"i": element, **said}
             yield SEPARATOR.join(cells[letter] for letter in QUEUE_LETTERS) + "\n"
 
 
@@ -70,7 +74,7 @@ def accounting_lines(jobs: Sequence[JobRef]) -> Iterator[str]:
         submit = str(int(ref.submitted_at.timestamp()))
         times = {"Submit": submit, "Eligible": submit, "Start": submit, "End": "Unknown"}
         fixed = {**dict.fromkeys(columns, "1"), **_LONG, **times, "State": "RUNNING", "ExitCode": "0:0"}
-        for task in range(ELEMENTS):
+        for element in elements(ref):
             for step, name, user in (("", ref.name, ref.user), (".batch", "batch", ""), (".extern", "extern", "")):
-                own = {"JobID": f"{ref.job_id}_{task}{step}", "JobName": name, "User": user, "Cluster": "c"}
+                own = {"JobID": f"{element}{step}", "JobName": name, "User": user, "Cluster": "c"}
                 yield SEPARATOR.join({**fixed, **own}[column] for column in columns) + "\n"

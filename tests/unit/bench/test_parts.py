@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from outerloop_hpc.engine.tick import Pass
 from outerloop_hpc.engine.watch import load
 from outerloop_hpc.process import run_command
 from outerloop_hpc.slurm.query import SlurmQuery
-from tests.bench import reconcile_pass, scheduler_calls
+from tests.bench import peer, reconcile_pass, reconcile_vs_reference, scheduler_calls
 from tests.bench.job_overhead import overhead
 from tests.bench.machine import cpu_model, memory_gib
 from tests.bench.queue import ELEMENTS, MemoryCompute
@@ -61,7 +62,7 @@ def test_calls_are_counted_where_every_command_goes_through(tmp_path: Path, coun
 
 def test_the_stubs_answer_what_the_product_asks(tmp_path: Path) -> None:
     run = scheduler_calls.live_run(3)
-    refs = [ref_of(one) for one in run.state.submissions.values()]
+    refs = [replace(ref_of(one), elements=ELEMENTS) for one in run.state.submissions.values()]
     make_stubs(tmp_path / "bin", refs)
     environ = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
     query = SlurmQuery(lambda argv, **more: run_command([str(tmp_path / "bin" / argv[0]), *argv[1:]], **more), environ)
@@ -88,3 +89,28 @@ def test_the_machine_is_described_from_proc() -> None:
     assert cpu_model("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n") == "Some CPU @ 2 GHz"
     assert memory_gib("MemTotal:       2097152 kB\nMemFree: 1 kB\n") == 2.0
     assert memory_gib("") == 0.0
+
+
+def test_a_sweep_asks_real_programs_about_a_prepared_folder(tmp_path: Path) -> None:
+    folder = reconcile_vs_reference.prepare(tmp_path / "ours", live=3, ended=2, elements=1)
+    here = peer.Here(tmp_path)
+    said = reconcile_vs_reference.sweep(here, folder, 2, 3)
+    assert (len(said["seconds"]), said["alive"], said["calls"]) == (2, 3, 1)
+    (folder / "bin" / "squeue").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    with pytest.raises(RuntimeError, match="other things"):
+        reconcile_vs_reference.sweep(here, folder, 1, 3)
+
+
+def test_the_comparison_is_of_pairs_and_its_growth_against_no_history() -> None:
+    taken = {
+        2500: (Samples((0.5, 0.5)), Samples((10.0, 5.0))),
+        50_000: (Samples((0.6, 0.6)), Samples((24.0, 12.0))),
+    }
+    whole, live, growth = reconcile_vs_reference.figures("the reference", taken)
+    assert whole.peer is not None
+    assert live.peer is not None
+    assert growth.peer is not None
+    assert whole.name == "reconcile_vs_reference"
+    assert whole.peer.ratio == pytest.approx((0.025 + 0.05) / 2)
+    assert live.peer.ratio == pytest.approx((0.05 + 0.1) / 2)
+    assert growth.peer.ratio == pytest.approx(1.2)
