@@ -127,7 +127,7 @@ class Patience:
         if spared_s := self._too_soon():
             return Observation(Answer(Availability.UNAVAILABLE), Answer(Availability.UNAVAILABLE), spared_s=spared_s)
         if self._keeps and self.interval_s and not {controller(self.cluster), ACCOUNTING} <= set(self.backing_off):
-            self._write(self._known.model_copy(update={"asked_at": self.clock.now()}))
+            self._write(self._read().model_copy(update={"asked_at": self.clock.now()}))
         return self.compute.observe(jobs)
 
     def cancel(self, jobs: Sequence[JobRef]) -> None:
