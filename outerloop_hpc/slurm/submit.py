@@ -27,7 +27,6 @@ from outerloop_hpc.slurm.answers import (
     parse_max_array_size,
     parse_submission,
     refused,
-    unreachable,
 )
 from outerloop_hpc.slurm.environment import submission_environment
 from outerloop_hpc.slurm.jobid import MAX_TASKS
@@ -101,11 +100,11 @@ class SlurmCompute:
     def max_array_size(self) -> int:
         """Return how many elements an array may have, at least 1; asked once, 1001 (Slurm's default) if not told.
 
-        Only a controller that could not be spoken to is asked again, by a later pass.
+        A controller that could not be spoken to is asked again.
         """
         if self._max_array_size is None:
             finished = self._query.ask(["scontrol", *on_cluster(self._site.cluster), "show", "config"])
-            if finished.withheld or unreachable(finished):
+            if not finished.ok and not refused(finished):
                 return DEFAULT_MAX_ARRAY_SIZE
             told = parse_max_array_size(finished.stdout) if finished.ok else None
             # 0 is a site's way to switch arrays off: every element is then a job of its own.
