@@ -28,6 +28,7 @@ class Finished:
         stderr: its complaints, invalid UTF-8 replaced; for a command that did not start, why.
         timed_out: whether the time limit ended it.
         seconds: wall time.
+        withheld: whether it was not even started, on purpose; ``stderr`` says why.
     """
 
     argv: tuple[str, ...]
@@ -36,6 +37,7 @@ class Finished:
     stderr: str
     timed_out: bool
     seconds: float
+    withheld: bool = False
 
     @property
     def ok(self) -> bool:
@@ -47,6 +49,8 @@ class Finished:
         how = (
             "did not answer in time"
             if self.timed_out
+            else "was not started"
+            if self.withheld
             else "could not be started"
             if self.status is None
             else f"exit status {self.status}"

@@ -18,6 +18,8 @@ from outerloop_hpc.errors import Exit
 #: Longest pause between two passes; a scheduler that others need too is asked less often.
 _POLL_S = {"local": 1.0, "slurm": 15.0}
 _FIRST_POLL_S = {"local": 0.2, "slurm": 2.0}
+#: Others may ask about their runs whenever we may: after so many passes without an answer we ask all the same.
+_PATIENCE = 2
 
 
 def follow(here: Session, run_ids: Sequence[str], *, wait_s: float) -> Exit:
@@ -26,16 +28,18 @@ def follow(here: Session, run_ids: Sequence[str], *, wait_s: float) -> Exit:
     Returns the exit status: 0 closed, 3 ended without a measurement, 10 under way, 20 waits for a person, 4 a fault.
     """
     clock = SystemClock()
-    until, pause = clock.steady() + wait_s, _FIRST_POLL_S[here.engine.default]
+    until, pause, spared = clock.steady() + wait_s, _FIRST_POLL_S[here.engine.default], 0
     with Progress(sys.stderr, terminal(sys.stderr, here.environ), "passes", clock=clock) as progress:
         while True:
-            result = Pass(here.engine, launch=False, only=run_ids).run()
+            result = Pass(here.engine, launch=False, only=run_ids, insists=spared >= _PATIENCE).run()
+            spared = spared + 1 if result.spared_s else 0
             progress.advance()
             faulty = {run for run, _ in result.faults}
             states = [watch.load(here.layout, run).state for run in run_ids if run not in faulty]
             if all(_at_rest(state) for state in states) or clock.steady() >= until:
                 break
-            clock.sleep(min(pause, max(until - clock.steady(), 0.0)))
+            # A scheduler that somebody has asked just before is asked when it may be, not over and over.
+            clock.sleep(min(max(pause, result.spared_s), max(until - clock.steady(), 0.0)))
             pause = min(pause * 1.5, _POLL_S[here.engine.default])
     tell_faults(result)
     tell_problems(result)

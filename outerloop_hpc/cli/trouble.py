@@ -26,5 +26,7 @@ def tell_problems(result: PassResult) -> None:
         talk(f"problem: {problem}")
     if len(problems) > _MOST_PROBLEMS:
         talk(f"and {len(problems) - _MOST_PROBLEMS} more problems; `outerloop-hpc reconcile --json` lists all of them")
+    for note in dict.fromkeys(result.notes):
+        talk(f"note: {note}")
     if result.held:
         talk(f"no launches: {result.held}")

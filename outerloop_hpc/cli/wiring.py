@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import random
 import shutil
 import socket
 import sys
@@ -24,6 +25,7 @@ from outerloop_hpc.engine.housekeeping import Share
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.lane import Lane
 from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.patience import Patience
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.targets import Targets
 from outerloop_hpc.engine.tick import Engine, Limits
@@ -31,7 +33,8 @@ from outerloop_hpc.errors import ConfigError
 from outerloop_hpc.forge.local import LocalForge
 from outerloop_hpc.forge.port import Forge
 from outerloop_hpc.measure.results import refresh_ledger
-from outerloop_hpc.process import run_command
+from outerloop_hpc.process import Runner, run_command
+from outerloop_hpc.slurm.breaker import Breaker
 from outerloop_hpc.slurm.local import LocalCompute
 from outerloop_hpc.slurm.port import Compute
 from outerloop_hpc.slurm.query import SlurmQuery
@@ -42,6 +45,8 @@ from outerloop_hpc.steward.plan import StewardKind
 
 WAKE = "outerloop_hpc.cli.wake:advance"
 _LOCAL_LARGEST = 10_000
+#: sbatch tries again by itself for a while when the queue is full.
+_SBATCH_LIMITS = 3
 
 
 def build_engine(
@@ -57,8 +62,18 @@ def build_engine(
     computes: dict[str, Compute] = {"local": local}
     largest = _local_largest
     if default == "slurm" or shutil.which("squeue", path=environ.get("PATH")):
-        slurm = build_slurm(settings, environ)
-        computes["slurm"] = slurm
+        breaker = Breaker(run_command)
+        slurm = build_slurm(settings, environ, breaker)
+        computes["slurm"] = Patience(
+            slurm,
+            breaker,
+            layout.patience("slurm"),
+            SystemClock(),
+            random.Random(),  # noqa: S311 - spreads passes, guards nothing
+            cluster=settings.slurm.cluster,
+            interval_s=settings.reconcile.min_interval_s,
+            pause_s=settings.reconcile.ask_again_s,
+        )
         largest = slurm.max_array_size if default == "slurm" else _local_largest
     kinds: dict[str, Kind] = {kind.name: kind for kind in (BenchmarkKind(), StewardKind())}
     author = Author(host=socket.gethostname(), pid=os.getpid(), user=getpass.getuser(), version=__version__)
@@ -123,11 +138,11 @@ def _has_sbatch(environ: Mapping[str, str]) -> bool:
     return shutil.which("sbatch", path=environ.get("PATH")) is not None
 
 
-def build_slurm(settings: Settings, environ: Mapping[str, str]) -> SlurmCompute:
-    """Build the Slurm side."""
+def build_slurm(settings: Settings, environ: Mapping[str, str], run: Runner) -> SlurmCompute:
+    """Build the Slurm side; all its commands go through ``run``."""
     given = settings.slurm
     query = SlurmQuery(
-        run_command,
+        run,
         environ,
         cluster=given.cluster,
         timeout_s=given.timeout_s,
@@ -146,7 +161,8 @@ def build_slurm(settings: Settings, environ: Mapping[str, str]) -> SlurmCompute:
         python=given.python or sys.executable,
         site=site,
         environ=environ,
-        run=run_command,
+        run=run,
+        submit_timeout_s=_SBATCH_LIMITS * given.timeout_s,
         timeout_s=given.timeout_s,
     )
 

@@ -140,6 +140,8 @@ class Reconcile(Section):
         max_tries: executions of a step, the first included.
         backoff_s: before the second try; doubles each time.
         archive_wait_s: accounting may be incomplete this long after the end.
+        min_interval_s: between two questions to the same cluster, whichever passes ask them.
+        ask_again_s: until a scheduler that did not answer is asked again; doubles, up to ten minutes.
     """
 
     confirm_s: Count = 60
@@ -150,6 +152,8 @@ class Reconcile(Section):
     max_tries: Positive = 3
     backoff_s: Count = 60
     archive_wait_s: Count = 600
+    min_interval_s: Count = 10
+    ask_again_s: Count = 10
 
 
 class Limits(Section):

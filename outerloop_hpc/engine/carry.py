@@ -23,7 +23,15 @@ from outerloop_hpc.engine.spec import file_digest
 from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.engine.watch import LiveRun
 from outerloop_hpc.errors import Fault, TryLater
-from outerloop_hpc.slurm.port import Bound, Compute, Resources, SubmissionAmbiguous, SubmissionRefused, Work
+from outerloop_hpc.slurm.port import (
+    Bound,
+    Compute,
+    Resources,
+    SubmissionAmbiguous,
+    SubmissionRefused,
+    SubmissionWithheld,
+    Work,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -109,6 +117,11 @@ class Carrier:
             self.problems.append(f"{intent.name}: refused: {refusal}")
             self._commit(run, ev.SubmissionRefused(name=intent.name, complaint=str(refusal)))
             return
+        except SubmissionWithheld as withheld:
+            # Nothing is to be looked up: only this process could have started it, and has not.
+            self.problems.append(f"{intent.name}: not submitted yet: {withheld}")
+            self._commit(run, ev.SubmissionAbandoned(name=intent.name, reason=str(withheld), withheld=True))
+            return
         except SubmissionAmbiguous as doubt:
             # Not an answer: the next pass looks the name up in squeue and sacct.
             self.problems.append(f"{intent.name}: unclear: {doubt}")
@@ -167,7 +180,7 @@ class Carrier:
         )
         try:
             compute.submit(work)
-        except (SubmissionRefused, SubmissionAmbiguous) as error:
+        except (SubmissionRefused, SubmissionWithheld, SubmissionAmbiguous) as error:
             self.problems.append(f"{work.name}: no wake job: {error}; the next tick moves the run on")
 
     def _abandon(self, run: LiveRun, submission: Submission) -> None:

@@ -78,11 +78,15 @@ class SubmissionRefused(Value):
 
 
 class SubmissionAbandoned(Value):
-    """It never reached the scheduler; its claims are taken, so a late start would leave at once."""
+    """It never reached the scheduler; its claims are taken, so a late start would leave at once.
+
+    ``withheld``: sbatch was not even started, so that there is nothing to be taken and nobody's fault to be counted.
+    """
 
     type: Literal["submission.abandoned"] = "submission.abandoned"
     name: str
     reason: str
+    withheld: bool = False
 
 
 class Sighting(Value):

@@ -62,7 +62,10 @@ class _Fold:
 
     def _submission_abandoned(self, event: ev.SubmissionAbandoned) -> None:
         self._submission(event.name, status="abandoned", archived=True)
-        self._end_all(event.name, "abandoned", "submit.abandoned", event.reason)
+        if event.withheld:
+            self._end_all(event.name, "abandoned", "submit.withheld", event.reason)
+        else:
+            self._end_all(event.name, "abandoned", "submit.abandoned", event.reason)
 
     def _sighted(self, event: ev.Sighted) -> None:
         for seen in event.sightings:

@@ -155,6 +155,10 @@ class Layout:
         """Heartbeat, last completed pass, polite lock, PAUSE and HOLD."""
         return self.root / "tick"
 
+    def patience(self, compute: str) -> Path:
+        """When a scheduler was asked last, and how long it has not answered."""
+        return self.tick / f"patience-{compute}.json"
+
     @property
     def local(self) -> Path:
         """Event files of jobs on this machine, the accounting of the embedded default."""

@@ -37,7 +37,9 @@ def noted(layout: Layout, indexes: Mapping[str, Index], now: datetime, *, write:
     found: dict[str, datetime] = {}
     for name, index in indexes.items():
         path = layout.tick / f"silent-{name}.json"
-        silent = index.observation.accounting.availability is Availability.UNAVAILABLE
+        seen = index.observation
+        # Who was not asked, because somebody asked just before, was not silent.
+        silent = seen.accounting.availability is Availability.UNAVAILABLE and not seen.spared_s
         if silent and write:
             fsio.replace(path, Silence(at=now).encoded())
         last = now if silent else _last(path)

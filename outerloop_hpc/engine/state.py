@@ -18,6 +18,9 @@ NEVER_STARTED = frozenset({"refused", "abandoned"})
 #: Outcomes after which a step is tried again as long as tries are left.
 REPEATED = frozenset({"lost", "refused", "abandoned", "superseded", "out_of_memory"})
 
+#: The rule that ends tries whose sbatch was not started, since the scheduler was seen not to answer.
+WITHHELD = "submit.withheld"
+
 StepWord = Literal["record", "timed out", "out of memory", "cancelled by a person", "withdrawn", "tries exhausted"]
 
 
@@ -67,9 +70,14 @@ class Step(Value):
         return sum(1 for t in self.tries if t.outcome in COUNTED and not t.forgiven)
 
     def refusals(self) -> int:
-        """How many submissions in a row never became a job, refused or without a trace; drives the back-off."""
+        """How many submissions in a row never became a job, refused or without a trace; drives the back-off.
+
+        One whose sbatch was not started says nothing about the next.
+        """
         count = 0
         for one in reversed(self.tries):
+            if one.rule == WITHHELD:
+                continue
             if one.outcome not in NEVER_STARTED or one.forgiven:
                 break
             count += 1

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import ResourceAsk, digest_of
-from outerloop_hpc.engine.state import REPEATED, RunState, Step
+from outerloop_hpc.engine.state import REPEATED, WITHHELD, RunState, Step
 
 _NAME_LIMIT = 64
 _LONGEST_BACKOFF_S = 3600.0
@@ -34,6 +34,8 @@ def due_at(step: Step, policy: Policy) -> datetime | None:
     last = step.last
     if last is None or last.ended_at is None or last.outcome not in REPEATED or last.forgiven:
         return None
+    if last.rule == WITHHELD:
+        return None  # its pause was over when it was to be submitted
     failures = max(step.refusals(), step.counted(), 1)
     pause = min(policy.backoff_s * 2 ** (failures - 1), _LONGEST_BACKOFF_S)
     return last.ended_at + timedelta(seconds=pause)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from outerloop_hpc import collector, fsio
-from outerloop_hpc.engine import changes, reconcile, room, runs, silence, watch
+from outerloop_hpc.engine import changes, fit, reconcile, room, runs, silence, watch
 from outerloop_hpc.engine.carry import Carrier, Hands, leave_live_index
 from outerloop_hpc.engine.evidence import Index, ref_of
 from outerloop_hpc.engine.housekeeping import Housekeeping, Share, Tidied
@@ -22,6 +22,7 @@ from outerloop_hpc.engine.journal import Overtaken
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.lane import Lane, Order, Remark
 from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.patience import Patients, spared
 from outerloop_hpc.engine.plan import Here, Input, Line, Plan
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.serve import Counter, Service
@@ -90,6 +91,8 @@ class PassResult:
         held: why nothing was launched; empty when launches were allowed.
         parked: live runs that wait for a person.
         refused: submissions that the scheduler refused; they are tried again after a pause.
+        notes: what is as it should be, and good to know.
+        spared_s: over 0 when a scheduler was not asked, because it was just before: seconds until it may be again.
         tidied: what was cleared away.
     """
 
@@ -104,11 +107,13 @@ class PassResult:
     refused: int = 0
     calls: int = 0
     unavailable: bool = False
+    notes: list[str] = field(default_factory=list)
+    spared_s: float = 0.0
     tidied: Tidied = field(default_factory=Tidied)
 
 
 class Pass:
-    """One pass over all live runs, or over the named ones."""
+    """One pass over all live runs, or over the named ones; one that insists asks whoever was asked just before, too."""
 
     def __init__(
         self,
@@ -118,8 +123,11 @@ class Pass:
         dry_run: bool = False,
         only: Sequence[str] = (),
         lanes: Sequence[Lane] = (),
+        insists: bool = False,
     ) -> None:
         self.engine, self.launch, self.dry_run, self.only, self.lanes = engine, launch, dry_run, only, lanes
+        self.insists = insists
+        self.patients = Patients.among(engine.hands.computes)
         self.result = PassResult()
         self.now = engine.hands.clock.now()
         self.policies = watch.policies_for(engine.policy, engine.hands.computes)
@@ -133,9 +141,19 @@ class Pass:
             TryLater: the state folder cannot be written at all.
             FilesystemUnfit: nothing is exclusive there.
         """
-        self._require_fit()
-        with collector.off():
+        if not self.dry_run:
+            fit.require_exclusive(self.engine.layout, self.now)
+        framed = self.patients.during(self._told_away, asks_anyway=self.dry_run, insists=self.insists)
+        with collector.off(), framed:
             return self._run()
+
+    def _told_away(self, away: Sequence[str]) -> None:
+        self.result.problems += away
+        self.result.unavailable |= bool(away)
+
+    def _held(self) -> str:
+        """Say why nothing is launched now: it was held from the beginning, or the scheduler stopped answering."""
+        return self.result.held or self.patients.held(self.engine.default)
 
     def _run(self) -> PassResult:
         lack = self._lack()
@@ -164,20 +182,11 @@ class Pass:
         self.result.problems += carrier.problems
         self.result.faults += carrier.faults
         self.result.unavailable |= carrier.unavailable
+        self.result.held = self._held()
         if self._keeps_house and not short:
             self._tidy(self.engine.share)
         self._beat("completed")
         return self.result
-
-    def _require_fit(self) -> None:
-        """Refuse a filesystem on which two passes could not be told apart; asked once per state folder."""
-        known = self.engine.layout.tick / "filesystem.json"
-        if self.dry_run or known.exists():
-            return
-        found = fsio.require_exclusive(self.engine.layout.root)
-        fsio.make_folder(known.parent)
-        said = {"schema": "filesystem/1", "at": stamp(self.now), "link": found.link, "failures": found.failures}
-        fsio.replace(known, json.dumps(said).encode() + b"\n")
 
     def _beat(self, phase: str) -> None:
         if self.dry_run:
@@ -239,6 +248,10 @@ class Pass:
         for name, index in indexes.items():
             seen = index.observation
             self.result.calls += seen.calls
+            if seen.spared_s:
+                self.result.spared_s = max(self.result.spared_s, seen.spared_s)
+                self.result.notes.append(spared(name, seen.spared_s))
+                continue
             for source, answer in (("queue", seen.queue), ("accounting", seen.accounting)):
                 self.result.problems += [f"{name} {source}: {problem}" for problem in answer.problems]
                 if answer.availability is Availability.UNAVAILABLE:
@@ -301,14 +314,17 @@ class Pass:
 
     def _input(self, run: watch.LiveRun, kind: Kind, gathered: watch.Gathered, carrier: Carrier) -> Input:
         engine = self.engine
-        allowed = 0 if self.result.held else max(engine.limits.submissions - carrier.submitted, 0)
+        left = max(engine.limits.submissions - carrier.submitted, 0)
+        largest = engine.largest() if left and not self._held() and _may_submit(run.state) else _LARGEST
+        # Only now: the question above may be the one that was not answered, and then no intent is to be written.
+        allowed = 0 if self._held() else left
         here = Here(
             host=engine.hands.author.host,
             user=engine.compute.user,
             compute=engine.default,
             cluster=engine.cluster,
             launches=allowed,
-            largest=engine.largest() if allowed and _may_submit(run.state) else _LARGEST,
+            largest=largest,
         )
         return Input(
             read_spec=lambda: run.spec,
@@ -347,7 +363,7 @@ class Pass:
     def _why_no_run(self) -> str:
         limit = self.engine.limits.live_runs
         full = limit and self.result.live >= limit
-        return self.result.held or (f"{self.result.live} runs are live, the limit is {limit}" if full else "")
+        return self._held() or (f"{self.result.live} runs are live, the limit is {limit}" if full else "")
 
     def _say(self, lane: str, wish: Order | Remark, rule: str, verdict: str, reason: str) -> None:
         subject = wish.key if isinstance(wish, Order) else f"order {wish.order}"

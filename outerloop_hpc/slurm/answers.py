@@ -32,6 +32,15 @@ _LOST_CONVERSATION = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+#: Texts of a daemon that nobody could speak to at all. Narrower than the above: what is refused is not unreachable.
+_UNREACHABLE = re.compile(
+    r"""unable\ to\ (?:contact|connect) | connect(?:ion)?\ (?:failure|refused|reset) | can't\ be\ reached
+    | (?:socket|connection|operation|message)\ timed\ out | failed\ to\ open\ persistent\ connection
+    | problem\ talking\ to\ the\ database | no\ route\ to\ host | network\ is\ unreachable
+    | zero\ bytes\ were\ transmitted""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Taken:
@@ -60,6 +69,17 @@ def refused(finished: Finished) -> bool:
         return False
     decisive = [line for line in _complaints(finished) if _RETRYING not in line]
     return bool(decisive) and not any(_LOST_CONVERSATION.search(line) for line in decisive)
+
+
+def unreachable(finished: Finished) -> bool:
+    """Whether a command hung past its time limit or could not speak to its daemon: the next one would fare no better.
+
+    A text in a command that succeeded with an answer (a retry, a site's banner) is none.
+    """
+    if finished.timed_out:
+        return True
+    answer = finished.ok and finished.stdout.strip()
+    return not answer and any(_UNREACHABLE.search(line) for line in _complaints(finished))
 
 
 def cancelled_or_gone(finished: Finished) -> bool:

@@ -109,11 +109,15 @@ class Answer(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One look at the scheduler: at most one squeue and one sacct (more only beyond 500 ids)."""
+    """One look at the scheduler: at most one squeue and one sacct (more only beyond 500 ids).
+
+    ``spared_s`` is over 0 when nobody was asked, because it was asked just before: seconds until it may be again.
+    """
 
     queue: Answer[QueueRow]
     accounting: Answer[AccountingRow]
     calls: int = 0
+    spared_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +183,10 @@ class SubmissionAmbiguous(TryLater):
     """The scheduler may or may not have taken it (time-out, lost answer): look the name up before doing more."""
 
 
+class SubmissionWithheld(OuterloopError):  # noqa: N818 - states what happened
+    """The scheduler does not answer, so it was not even asked: nothing was enqueued. Text: why."""
+
+
 class Compute(Protocol):
     """A place where submissions run."""
 
@@ -193,7 +201,7 @@ class Compute(Protocol):
         ...
 
     def submit(self, work: Work) -> Bound:
-        """Submit; raises SubmissionRefused or SubmissionAmbiguous."""
+        """Submit; raises SubmissionRefused, SubmissionAmbiguous or SubmissionWithheld."""
         ...
 
     def observe(self, jobs: Sequence[JobRef]) -> Observation:

@@ -121,8 +121,9 @@ class SlurmQuery:
 
     def ask(self, argv: Sequence[str]) -> Finished:
         """Run one reading command in the scrubbed environment."""
-        self.calls += 1
-        return self._run(argv, timeout=self._timeout_s, env=self._environ)
+        finished = self._run(argv, timeout=self._timeout_s, env=self._environ)
+        self.calls += not finished.withheld
+        return finished
 
     def _by_cluster(self, jobs: Iterable[JobRef]) -> list[tuple[str, list[JobRef]]]:
         groups: dict[str, list[JobRef]] = {}

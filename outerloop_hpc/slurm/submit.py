@@ -36,6 +36,7 @@ from outerloop_hpc.slurm.port import (
     Observation,
     SubmissionAmbiguous,
     SubmissionRefused,
+    SubmissionWithheld,
     Work,
 )
 from outerloop_hpc.slurm.query import IDS_PER_CALL, SlurmQuery, on_cluster
@@ -97,12 +98,18 @@ class SlurmCompute:
         return pwd.getpwuid(os.geteuid()).pw_name
 
     def max_array_size(self) -> int:
-        """Return how many elements an array may have, at least 1; asked once, 1001 (Slurm's default) if not told."""
+        """Return how many elements an array may have, at least 1; asked once, 1001 (Slurm's default) if not told.
+
+        A controller that could not be spoken to is asked again.
+        """
         if self._max_array_size is None:
             finished = self._query.ask(["scontrol", *on_cluster(self._site.cluster), "show", "config"])
-            self._max_array_size = parse_max_array_size(finished.stdout) if finished.ok else None
-        # 0 is a site's way to switch arrays off: every element is then a job of its own.
-        return DEFAULT_MAX_ARRAY_SIZE if self._max_array_size is None else max(self._max_array_size, 1)
+            if not finished.ok and not refused(finished):
+                return DEFAULT_MAX_ARRAY_SIZE
+            told = parse_max_array_size(finished.stdout) if finished.ok else None
+            # 0 is a site's way to switch arrays off: every element is then a job of its own.
+            self._max_array_size = DEFAULT_MAX_ARRAY_SIZE if told is None else max(told, 1)
+        return self._max_array_size
 
     def submit(self, work: Work) -> Bound:
         """Submit one job, or one array from 0, and return what the scheduler bound it to.
@@ -110,6 +117,7 @@ class SlurmCompute:
         Raises:
             SubmissionRefused: nothing was enqueued.
             SubmissionAmbiguous: it may have been; look the name up.
+            SubmissionWithheld: sbatch was not started.
             TryLater: the folder cannot be written now; nothing was enqueued.
         """
         asked = parameters(work, self._site)
@@ -130,13 +138,17 @@ class SlurmCompute:
         """Ask for the end of these jobs; unbound ones by name. Jobs that ended already are fine.
 
         Raises:
-            TryLater: scancel failed or was late; asking again is safe.
+            TryLater: scancel failed or was late, or was not started; asking again is safe. Those of other clusters
+                were asked for.
         """
+        failed: list[str] = []
         for argv in self._cancellations(jobs):
             finished = self._run(argv, timeout=self._timeout_s, env=self._environ)
             if not cancelled_or_gone(finished):
-                names = ", ".join(sorted({ref.name for ref in jobs}))[:200]
-                raise TryLater(f"not cancelled yet ({names}): {finished.complaint()}; cancelling again is safe")
+                failed.append(finished.complaint())
+        if failed:
+            names = ", ".join(sorted({ref.name for ref in jobs}))[:200]
+            raise TryLater(f"not cancelled yet ({names}): {'; '.join(dict.fromkeys(failed))}; cancelling again is safe")
 
     def _cancellations(self, jobs: Sequence[JobRef]) -> list[list[str]]:
         argvs: list[list[str]] = []
@@ -248,7 +260,9 @@ def _script_text(executor: SlurmExecutor, work: Work) -> str:
     return text
 
 
-def _failure(work: Work, finished: Finished) -> SubmissionRefused | SubmissionAmbiguous:
+def _failure(work: Work, finished: Finished) -> SubmissionRefused | SubmissionAmbiguous | SubmissionWithheld:
+    if finished.withheld:
+        return SubmissionWithheld(f"{work.name}: {finished.complaint()}")
     if refused(finished):
         return SubmissionRefused(f"{work.name}: refused by Slurm: {finished.complaint()}")
     if finished.ok:

@@ -25,7 +25,7 @@ TOOL = ("python", "-m", "outerloop_hpc.cli.main")
 #: What a patient benchmark calls itself while it waits to be released.
 PATIENT = "ol-patient"
 
-#: Small, so that tests are quick; long enough for what Slurm itself is late with.
+#: Small, so that tests are quick; long enough for what Slurm itself is late with. Every pass asks.
 WINDOWS: Mapping[str, int] = {
     "confirm_s": 1,
     "soft_window_s": 3,
@@ -34,6 +34,8 @@ WINDOWS: Mapping[str, int] = {
     "skew_s": 1,
     "backoff_s": 1,
     "archive_wait_s": 60,
+    "min_interval_s": 0,
+    "ask_again_s": 0,
 }
 
 _CONTRACT = """\

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine.layout import parse_run_id
 from tests.cluster import rootfs
 from tests.cluster.cluster import start
 from tests.cluster.configuration import SLURMD_TIMEOUT_S, Settings
@@ -60,11 +61,11 @@ def test_a_silent_controller_changes_nothing_until_it_answers(project: Project) 
     assert project.tool("tick").status == 75
     assert project.state(running) == seen, "silence was taken for news"
     assert project.state(stopped).phase == "ended"
-    late = project.run_of("late")
-    (submission,) = project.state(late).submissions.values()
-    assert submission.status == "intended"
+    assert {parse_run_id(run).target for run in project.runs()} == {"demo"}, "begun without a controller to run it"
     project.release(3)
     cluster.controller_up()
+    project.done("tick")
+    late = project.run_of("late")
     states = project.settle(running, stopped, late)
     assert values_of(states[0]) == {"1": 2.5}
     assert states[1].ended is not None
