@@ -71,6 +71,8 @@ backoff_s = {backoff_s}
 confirm_s = {confirm_s}
 soft_window_s = {soft_window_s}
 archive_wait_s = 600
+min_interval_s = {min_interval_s}
+ask_again_s = {ask_again_s}
 
 [container]
 runtime = "{runtime}"
@@ -130,6 +132,8 @@ class Site:
             "backoff_s": 0,
             "confirm_s": 0,
             "soft_window_s": 0,
+            "min_interval_s": 0,
+            "ask_again_s": 0,
             "runtime": "none",
             "uncontained": "true",
             "seeds": 2,
