@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from outerloop_hpc.engine import events as ev
-from tests.slurm.conftest import Clusters
+from tests.cluster.cluster import Cluster
 from tests.slurm.project import Project, outcomes_of, values_of
 
 
@@ -59,8 +59,8 @@ def test_a_refused_submission_is_told_counts_for_nothing_and_is_repeated(project
     assert len(values_of(state)) == 2
 
 
-def test_a_benchmark_that_never_ends_is_timed_out_by_the_job_itself_before_slurm_does(clusters: Clusters) -> None:
-    project = Project(clusters.get("slurm22"), "endless")
+def test_a_benchmark_that_never_ends_is_timed_out_by_the_job_itself_before_slurm_does(cluster22: Cluster) -> None:
+    project = Project(cluster22, "endless")
     project.make()
     project.done("init")
     job = f"{project.state_root}/jobs/measure.toml"
