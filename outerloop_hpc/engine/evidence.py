@@ -10,6 +10,7 @@ from outerloop_hpc.engine import records
 from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.slurm.identity import attempts, matches, newest
 from outerloop_hpc.slurm.port import AccountingRow, Answer, Availability, JobRef, Observation, QueueRow, Row
+from outerloop_hpc.slurm.states import Life, classify
 
 _RUNNING = "RUNNING"
 
@@ -146,6 +147,16 @@ class Index:
                 if len(rows) == 1 and rows[0].state == _RUNNING and matches(rows[0], ref):
                     found[number] = Look(queue, accounting, rows[0])
         return found
+
+    def lives(self, submission: Submission) -> bool:
+        """Whether the queue says that an element waits or runs, for instance because it was requeued after its end."""
+        ref = ref_of(submission)
+        tasks = range(len(submission.elements)) if len(submission.elements) > 1 else (None,)
+        rows = (row for task in tasks for row in self.queue.get((submission.job_id, task), ()))
+        # A job that is completing has ended, as far as its accounting goes; an epilog may keep it so for hours.
+        return any(
+            classify(row.state).life is Life.ALIVE and row.state != "COMPLETING" and matches(row, ref) for row in rows
+        )
 
     def rows_of(self, submission: Submission) -> list[AccountingRow]:
         """Every accounting row, steps and earlier attempts included, that is this submission's."""
