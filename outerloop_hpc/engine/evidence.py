@@ -148,15 +148,18 @@ class Index:
                     found[number] = Look(queue, accounting, rows[0])
         return found
 
-    def lives(self, submission: Submission) -> bool:
-        """Whether the queue says that an element waits or runs, for instance because it was requeued after its end."""
+    def listed(self, submission: Submission) -> list[QueueRow]:
+        """The queue's rows of a bound submission: a row of another job that has its id by now is none of them."""
         ref = ref_of(submission)
         tasks = range(len(submission.elements)) if len(submission.elements) > 1 else (None,)
         rows = (row for task in tasks for row in self.queue.get((submission.job_id, task), ()))
+        return [row for row in rows if matches(row, ref)]
+
+    def lives(self, submission: Submission) -> bool:
+        """Whether the queue says that an element waits or runs, for instance because it was requeued after its end."""
         # A job that is completing has ended, as far as its accounting goes; an epilog may keep it so for hours.
-        return any(
-            classify(row.state).life is Life.ALIVE and row.state != "COMPLETING" and matches(row, ref) for row in rows
-        )
+        words = {row.state for row in self.listed(submission)} - {"COMPLETING"}
+        return any(classify(word).life is Life.ALIVE for word in words)
 
     def rows_of(self, submission: Submission) -> list[AccountingRow]:
         """Every accounting row, steps and earlier attempts included, that is this submission's."""
