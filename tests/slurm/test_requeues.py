@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outerloop_hpc.engine import events as ev
+from tests.cluster.daemons import USERS
 from tests.slurm.project import Project, outcomes_of, values_of
 from tests.slurm.requeue import allow_requeue, requeue, start_now
 
@@ -74,3 +75,32 @@ def test_a_completed_job_that_is_requeued_measures_nothing_again(project: Projec
     word, elapsed = rows.strip().split("|")
     assert word == "FAILED", "without its folder there was nothing to carry out"
     assert int(elapsed) < 20, "it held its allocation, waiting for a file that nobody writes"
+
+
+def test_a_requeued_job_that_is_cancelled_while_it_waits_parks_its_run(project: Project) -> None:
+    """Accounting keeps the row of the first execution, REQUEUED; only the row of the second one says who cancelled."""
+    project.configure(reconcile={"soft_window_s": 60})
+    project.make()
+    run = project.bench(1)
+    project.wait_patients(1)
+    job = project.submission(run).job_id
+    allow_requeue(project, job)
+    requeue(project, job)
+    assert project.rows("reconcile")[0]["rule"] == "queue.alive"
+    project.cluster.check(["scancel", job], user="alice")
+    (state,) = project.settle(run, phase="parked")
+    assert outcomes_of(state) == [["cancelled"]]
+    assert state.parked is not None
+    assert "somebody cancelled the measurement" in state.parked.question
+    assert f"by uid {USERS['alice']}" in state.parked.reason
+    assert project.bought() == [job]
+    project.done("runs", "resume", run, "--reason", "by mistake")
+    project.pass_until(lambda: len(project.state(run).submissions) == 2, "a second submission")
+    project.release(1)
+    (state,) = project.settle(run)
+    assert (outcomes_of(state), values_of(state)) == ([["cancelled", "done"]], {"1": 2.5})
+    assert sorted(project.reported(run)) == [
+        ("cancelled", "CANCELLED"),
+        ("completed", "COMPLETED"),
+        ("requeued", "REQUEUED"),
+    ]
