@@ -9,6 +9,7 @@ from outerloop_hpc import fsio
 from outerloop_hpc.documents import Document, load
 from outerloop_hpc.engine.layout import RunFolder
 from outerloop_hpc.engine.state import Submission
+from outerloop_hpc.slurm.identity import newest
 from outerloop_hpc.slurm.port import AccountingRow
 from outerloop_hpc.slurm.states import Life, classify
 
@@ -26,10 +27,9 @@ class Accounting(Document):
 
 
 def complete(submission: Submission, rows: Sequence[AccountingRow]) -> bool:
-    """Whether every element has an allocation row that ended, with a time."""
-    ended = {
-        row.task for row in rows if not row.step and row.end is not None and classify(row.state).life is Life.ENDED
-    }
+    """Whether every element's newest allocation row has ended, with a time: of a requeued job the last one counts."""
+    latest = newest(rows)
+    ended = {task for task, row in latest.items() if row.end is not None and classify(row.state).life is Life.ENDED}
     array = len(submission.elements) > 1
     wanted = set(range(len(submission.elements))) if array else {None}
     return wanted <= ended

@@ -10,6 +10,7 @@ from outerloop_hpc.engine import records
 from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.slurm.identity import attempts, matches, newest
 from outerloop_hpc.slurm.port import AccountingRow, Answer, Availability, JobRef, Observation, QueueRow, Row
+from outerloop_hpc.slurm.states import Life, classify
 
 _RUNNING = "RUNNING"
 
@@ -146,6 +147,19 @@ class Index:
                 if len(rows) == 1 and rows[0].state == _RUNNING and matches(rows[0], ref):
                     found[number] = Look(queue, accounting, rows[0])
         return found
+
+    def listed(self, submission: Submission) -> list[QueueRow]:
+        """The queue's rows of a bound submission: a row of another job that has its id by now is none of them."""
+        ref = ref_of(submission)
+        tasks = range(len(submission.elements)) if len(submission.elements) > 1 else (None,)
+        rows = (row for task in tasks for row in self.queue.get((submission.job_id, task), ()))
+        return [row for row in rows if matches(row, ref)]
+
+    def lives(self, submission: Submission) -> bool:
+        """Whether the queue says that an element waits or runs, for instance because it was requeued after its end."""
+        # A job that is completing has ended, as far as its accounting goes; an epilog may keep it so for hours.
+        words = {row.state for row in self.listed(submission)} - {"COMPLETING"}
+        return any(classify(word).life is Life.ALIVE for word in words)
 
     def rows_of(self, submission: Submission) -> list[AccountingRow]:
         """Every accounting row, steps and earlier attempts included, that is this submission's."""

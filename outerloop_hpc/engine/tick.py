@@ -27,7 +27,7 @@ from outerloop_hpc.engine.plan import Here, Input, Line, Plan
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.serve import Counter, Service
 from outerloop_hpc.engine.spec import RunSpec, stamp
-from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.engine.state import RunState, Submission
 from outerloop_hpc.errors import Fault, OuterloopError, TryLater
 from outerloop_hpc.forge.port import Change
 from outerloop_hpc.slurm.port import Availability, Compute, JobRef
@@ -177,7 +177,7 @@ class Pass:
             self._advance(run, indexes, carrier)
         if self.launch and not self.only:
             self._serve_lanes(carrier)
-        self._cancel(live)
+        self._cancel(live, indexes)
         self.result.submitted, self.result.refused = carrier.submitted, carrier.refused
         self.result.problems += carrier.problems
         self.result.faults += carrier.faults
@@ -375,14 +375,17 @@ class Pass:
         self.result.live += 1
         self._advance(watch.load(self.engine.layout, spec.run), {}, carrier)
 
-    def _cancel(self, live: Sequence[watch.LiveRun]) -> None:
-        """One scancel for everything that the journal wants ended and that is still under way."""
+    def _cancel(self, live: Sequence[watch.LiveRun], indexes: Mapping[str, Index]) -> None:
+        """One scancel for everything that the journal wants ended and that the queue lists, or that has no id yet.
+
+        What the queue does not list has ended, and its id may be another job's by now; a later pass sees what it lacks.
+        """
         wanted: dict[str, dict[str, JobRef]] = {}
         for run in live:
             if not any(submission.cancel_asked for submission in run.state.submissions.values()):
                 continue
             for _, _, submission in run.state.open_tries():
-                if submission.cancel_asked:
+                if submission.cancel_asked and _is_ours_still(submission, indexes.get(submission.compute)):
                     wanted.setdefault(submission.compute, {})[submission.name] = ref_of(submission)
         for name, refs in wanted.items():
             compute = self.engine.hands.computes.get(name)
@@ -392,6 +395,11 @@ class Pass:
                 compute.cancel(list(refs.values()))
             except TryLater as later:
                 self.result.problems.append(f"{name}: {later}")
+
+
+def _is_ours_still(submission: Submission, index: Index | None) -> bool:
+    """Whether what has this submission's job id is this submission; without an id its name says so."""
+    return not submission.job_id or (index is not None and bool(index.listed(submission)))
 
 
 def _may_submit(state: RunState) -> bool:

@@ -201,7 +201,7 @@ def _archivable(
         policy = policies[submission.compute]
         note = archive_note(
             submission,
-            complete=archive.complete(submission, rows),
+            complete=archive.complete(submission, rows) and not index.lives(submission),
             availability=availability,
             ended_for_s=ended_for.get(submission.name, 0.0),
             policy=policy,

@@ -251,10 +251,12 @@ def _script_text(executor: SlurmExecutor, work: Work) -> str:
     if array:
         executor.parameters["map_count"] = len(work.arguments)
     # submitit renames its pickle to the job id once sbatch has answered; a submitter that dies in between leaves a
-    # job without one. Here the job links its own.
+    # job without one. Here the job links its own. Where there is none to link, the run was closed and its folder
+    # cleared away: submitit would hold the allocation for a minute, waiting for a file that nobody writes.
     own = '"$SLURM_ARRAY_JOB_ID"_"$SLURM_ARRAY_TASK_ID"' if array else '"$SLURM_JOB_ID"'
     source = 'element-"$SLURM_ARRAY_TASK_ID".pkl' if array else pickle_name(0)
-    link = f"[ -e {own}_submitted.pkl ] || ln {source} {own}_submitted.pkl || cp {source} {own}_submitted.pkl"
+    named = f"{own}_submitted.pkl"
+    link = f"[ -e {named} ] || ln {source} {named} || cp {source} {named} || exit 72"
     executor.parameters["setup"] = [f"cd {shlex.quote(str(executor.folder))} || exit 72", link]
     text: str = executor._make_submission_file_text(executor._submitit_command_str, work.name)  # noqa: SLF001 - the hook that submitit's plug-ins fill
     return text

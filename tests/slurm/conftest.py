@@ -1,9 +1,14 @@
-"""Fixtures of the slurm tier: one running cluster of each version for the whole run, healed after each test."""
+"""Fixtures of the slurm tier: one running cluster of each version for the whole run, healed after each test.
+
+Under ``pytest -n 2 --dist loadgroup`` all tests of a version's cluster are one group, so that they run in one worker
+and share that cluster and what modules made on it. Tests that start clusters of their own go to whoever is free.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +19,29 @@ from tests.cluster.venv import CHECKOUT
 from tests.slurm.project import Project
 
 VERSIONS = ("slurm22", "slurm26")
+#: Fixtures that are one version's cluster, for tests that run on that version alone.
+_ONE_VERSION = {"cluster22": "slurm22", "cluster26": "slurm26"}
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in this same hook, and before any that is not marked so
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        group = group_of(item)
+        if item.path.is_relative_to(Path(__file__).parent) and group is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def group_of(item: pytest.Item) -> str | None:
+    """Return the version whose cluster a test uses, or None for a test that uses neither."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if "cluster" in parameters:
+        return str(parameters["cluster"])
+    used: Sequence[str] = getattr(item, "fixturenames", ())
+    return next((version for fixture, version in _ONE_VERSION.items() if fixture in used), None)
 
 
 class Clusters:
-    """The clusters of this run, started when first asked for."""
+    """The clusters of this worker, started when first asked for."""
 
     def __init__(self) -> None:
         self._running: dict[str, Cluster] = {}
@@ -49,6 +73,12 @@ def clusters() -> Iterator[Clusters]:
 def cluster(request: pytest.FixtureRequest, clusters: Clusters) -> Cluster:
     """A real Slurm; a test that takes it runs once on each version."""
     return clusters.get(str(request.param))
+
+
+@pytest.fixture(scope="session")
+def cluster22(clusters: Clusters) -> Cluster:
+    """The older Slurm."""
+    return clusters.get("slurm22")
 
 
 @pytest.fixture(scope="session")

@@ -238,6 +238,11 @@ class Project:
         """The accounting archives of a run, by submission."""
         return {name: self.document(run, f"accounting/{name}.json") for name in self.state(run).submissions}
 
+    def reported(self, run: str) -> list[tuple[str, str]]:
+        """What ``report jobs`` says of a run's jobs: outcome and state of each attempt, in its order."""
+        rows = [row for row in self.rows("report", "jobs") if row["run_id"] == run]
+        return [(row["outcome"], row["state"]) for row in rows]
+
     def bought(self, named: str = "ol.") -> list[str]:
         """Base ids of all jobs (an array is one) that accounting has seen of this project, by their job name."""
         window = ["-a", "-S", "now-1day", "-E", "now+1day"]
@@ -298,9 +303,14 @@ class Project:
         holder: dict[str, Any] = found["holder"]
         return holder
 
+    def process_of(self, holder: Mapping[str, Any]) -> Process:
+        """The Python of the job that holds an element."""
+        (process,) = (one for one in self.cluster.machine.processes() if one.pid == holder["pid"])
+        return process
+
     def kill_job(self, holder: Mapping[str, Any]) -> None:
         """Kill the Python of the job that holds an element, as the kernel does when memory runs out."""
-        (process,) = (one for one in self.cluster.machine.processes() if one.pid == holder["pid"])
+        process = self.process_of(holder)
         process.kill()
         self.wait(lambda: process.host_pid not in {one.host_pid for one in self.cluster.machine.processes()}, "its end")
 

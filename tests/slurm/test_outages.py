@@ -42,6 +42,10 @@ def test_a_lost_node_gives_a_new_try_elsewhere_and_the_same_value(project: Proje
     assert excluded == [(), (first,), (second, first)]
     states = [archive["rows"][0]["State"] for archive in project.archived(run).values()]
     assert states == ["NODE_FAIL", "NODE_FAIL", "COMPLETED"]
+    assert sorted(project.reported(run)) == [("completed", "COMPLETED"), *[("failed", "NODE_FAIL")] * 2]
+    report = cluster.read(f"{project.run_folder(run)}/report.md")
+    assert [report.count(f"| lost | {node} | `accounting says NODE_FAIL") for node in (first, second)] == [1, 1]
+    assert len(project.bought()) == 3
 
 
 def test_a_silent_controller_changes_nothing_until_it_answers(project: Project) -> None:

@@ -33,6 +33,10 @@ def test_a_cancelled_element_parks_its_run_until_a_person_resumes_it(project: Pr
     decided = project.events(run, ev.PersonDecided)
     assert [(one.action, one.who, one.reason) for one in decided] == [("resume", "alice", "by mistake")]
     assert len(project.bought()) == 2
+    assert sorted(project.reported(run)) == [("cancelled", "CANCELLED"), *[("completed", "COMPLETED")] * 2]
+    report = project.cluster.read(f"{project.run_folder(run)}/report.md")
+    assert "2 of 2 seeds measured" in report
+    assert f"accounting says CANCELLED {_BY_ALICE}" in report
 
 
 def cancelled(project: Project, job: str) -> int:
@@ -51,7 +55,10 @@ def test_an_array_cancelled_by_root_says_so_and_can_be_ended(project: Project) -
     (state,) = project.settle(run, phase="parked")
     assert outcomes_of(state) == [["cancelled"], ["cancelled"]]
     assert state.parked is not None
-    assert "2 measurements" in state.parked.question
+    assert state.parked.question == (
+        f"somebody cancelled 2 measurements: `outerloop-hpc runs resume {run} --reason …` to measure again, "
+        f"or `outerloop-hpc runs end {run} --reason …`"
+    )
     assert "by uid 0" in state.parked.reason
 
     project.done("runs", "end", run, "--reason", "root knows why")
@@ -63,6 +70,7 @@ def test_an_array_cancelled_by_root_says_so_and_can_be_ended(project: Project) -
     assert "CANCELLED by uid 0" in report
     (archive,) = project.archived(run).values()
     assert {row["State"] for row in archive["rows"] if "." not in row["JobID"]} == {"CANCELLED by 0"}
+    assert project.reported(run) == [("cancelled", "CANCELLED")] * 2
     assert len(project.bought()) == 1
 
 

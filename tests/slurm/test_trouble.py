@@ -1,11 +1,10 @@
-"""Trouble that stays with one run: an unreadable record, a refusal by Slurm, a benchmark that never ends."""
+"""Trouble that stays with one run: an unreadable record, a refusal by Slurm."""
 
 from __future__ import annotations
 
 import itertools
 
 from outerloop_hpc.engine import events as ev
-from tests.slurm.conftest import Clusters
 from tests.slurm.project import Project, outcomes_of, values_of
 
 
@@ -57,28 +56,3 @@ def test_a_refused_submission_is_told_counts_for_nothing_and_is_repeated(project
     assert outcomes_of(state) == [["refused"] * refusals + ["done"]] * 2
     assert all(step.counted() == 0 for step in state.steps.values())
     assert len(values_of(state)) == 2
-
-
-def test_a_benchmark_that_never_ends_is_timed_out_by_the_job_itself_before_slurm_does(clusters: Clusters) -> None:
-    project = Project(clusters.get("slurm22"), "endless")
-    project.make()
-    project.done("init")
-    job = f"{project.state_root}/jobs/measure.toml"
-    # One second of lead: Slurm's warning counts only in the last seconds, after the job's own deadline.
-    definition = project.cluster.read(job).replace("overhead_minutes = 5", "overhead_minutes = 0")
-    definition = definition.replace("signal_lead_s = 120", "signal_lead_s = 1")
-    project.cluster.write(job, definition, user="alice")
-    run = project.bench(1, benchmark="endless")
-    (state,) = project.settle(run)
-    assert outcomes_of(state) == [["timed_out"]]
-    assert state.ended is not None
-    assert state.ended.ending == "failed"
-    (ended,) = project.events(run, ev.TryEnded)
-    assert ended.rule == "record.final"
-    assert "deadline" in ended.reason
-    (archive,) = project.archived(run).values()
-    allocation = archive["rows"][0]
-    assert allocation["State"] == "COMPLETED", "Slurm had to end it"
-    assert allocation["TimelimitRaw"] == "1"
-    assert int(allocation["ElapsedRaw"]) >= 40, "Slurm's early warning cut it short"
-    assert project.rows("runs", "list", "--all")[0]["ending"] == "failed"

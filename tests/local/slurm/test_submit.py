@@ -346,6 +346,17 @@ def test_a_second_submission_from_the_same_folder_does_not_touch_the_first(stubs
     assert (tmp_path / "second").is_dir()
 
 
+def test_a_job_whose_folder_was_cleared_away_leaves_at_once(stubs: Stubs, tmp_path: Path) -> None:
+    """Requeued after its run was closed; newer Slurm makes the folder again, for the log."""
+    folder = tmp_path / "submitit"
+    compute(stubs).submit(work(folder, str(tmp_path / "made")))
+    script = folder / "submission.sh"
+    for pickled in folder.glob("*.pkl"):
+        pickled.unlink()
+    assert run_as_slurm_would(script, folder, {"SLURM_JOB_ID": "1"}).returncode == 72
+    assert not (tmp_path / "made").exists()
+
+
 def test_a_full_filesystem_submits_nothing(stubs: Stubs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")

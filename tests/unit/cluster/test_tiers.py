@@ -11,6 +11,7 @@ import pytest
 from tests import conftest, tiers
 from tests.cluster import needs
 from tests.conftest import outcomes, tier_of
+from tests.slurm import conftest as slurm
 from tests.tiers import Count, counted
 
 pytestmark = pytest.mark.unit
@@ -106,3 +107,24 @@ def test_a_slurm_test_that_cannot_run_is_skipped_with_the_reason_and_fails_in_ci
 def test_without_root_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert needs.missing.__wrapped__() == ("the slurm tier needs root (namespaces and debootstrap)",)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "fixtures", "group"),
+    [
+        ({"cluster": "slurm22", "crash": True}, ["cluster", "project"], "slurm22"),
+        ({"cluster": "slurm26"}, ["clusters", "cluster"], "slurm26"),
+        (None, ["clusters", "cluster26"], "slurm26"),
+        (None, ["clusters", "cluster22"], "slurm22"),
+        (None, ["clusters", "tmp_path"], None),
+    ],
+)
+def test_all_tests_of_a_cluster_run_in_one_worker(
+    parameters: dict[str, object] | None, fixtures: list[str], group: str | None
+) -> None:
+    item: Any = SimpleNamespace(fixturenames=fixtures)
+    if parameters is not None:
+        item.callspec = SimpleNamespace(params=parameters)
+    assert slurm.group_of(item) == group
+    hook: Any = slurm.pytest_collection_modifyitems
+    assert hook.pytest_impl["tryfirst"], "xdist would read the groups before they are there"
