@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from outerloop_hpc import fsio
 from outerloop_hpc.engine import inbox, runs
 from outerloop_hpc.engine.housekeeping import Housekeeping, Tidied
 from outerloop_hpc.engine.lane import Order
@@ -63,6 +64,22 @@ def test_a_submission_or_cancellation_without_an_answer_makes_the_pass_a_try_lat
     submitting = Pass(engine(folder.root, Mute()), launch=False, only=[spec_of(7, now).run]).run()
     assert ["unclear" in problem for problem in submitting.problems] == [True]
     assert [result.unavailable for result in (cancelling, submitting)] == [True, True]
+
+
+def test_a_run_that_found_no_room_leaves_no_folder_without_a_specification(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, spec = StateFolder(tmp_path / "state"), spec_of(7, datetime.now(UTC))
+
+    def full(path: Path, _: bytes) -> bool:
+        raise TryLater(f"{path}: cannot be written: No space left on device")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(fsio, "publish", full)
+        with pytest.raises(TryLater):
+            runs.ensure(folder.layout, spec)
+    assert list(runs.every(folder.layout)) == []
+    assert runs.ensure(folder.layout, spec).spec.is_file()
 
 
 def test_a_run_whose_journal_cannot_be_listed_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
