@@ -183,7 +183,8 @@ def _write_durably(path: Path, data: bytes, mode: int | None = None) -> None:
 
 def _as_try_later(error: OSError, path: Path) -> Exception:
     if error.errno in _FULL:
-        return TryLater(f"{path}: cannot be written: {error.strerror}; nothing was lost, free space and run again")
+        mend = "let it be written to again" if error.errno == errno.EROFS else "free space"
+        return TryLater(f"{path}: cannot be written: {error.strerror}; nothing was lost, {mend} and run again")
     return error
 
 

@@ -124,6 +124,7 @@ class Carrier:
             return
         except SubmissionAmbiguous as doubt:
             # Not an answer: the next pass looks the name up in squeue and sacct.
+            self.unavailable = True
             self.problems.append(f"{intent.name}: unclear: {doubt}")
             return
         self.submitted += 1

@@ -38,7 +38,13 @@ _DEADLINE_SHARE = 0.2
 #: A warning is sent up to a minute before the time that was asked for, and our clock starts after Slurm's.
 _WARNING_EARLY_S = 90.0
 _WARNING_SLACK_S = 5.0
-_PUBLISH_TRIES = 5
+#: A record may be worth days of computing: how long a job stays for a disk to have room again, within its walltime.
+_RECORD_PATIENCE_S = 600.0
+#: A note of an interruption adds little to Slurm's own word.
+_NOTE_PATIENCE_S = 15.0
+_LONGEST_PAUSE_S = 30.0
+#: Left of the walltime when a job gives its record up, so that it ends by itself and says why.
+_LAST_S = 10.0
 
 
 def run_element(path: str) -> None:
@@ -73,7 +79,7 @@ class Execution:
         deadline = _Deadline(self, manifest)
         with _Signals(self.stop, deadline), _Heart(self, manifest), deadline as deadline_s:
             result = self._carry_out(manifest, deadline_s)
-            self._conclude(manifest, result)
+            self._conclude(manifest, result, deadline)
 
     def _file(self, what: str) -> Path:
         return self.folder / element_file(self.index, what)
@@ -128,7 +134,7 @@ class Execution:
             tail = "".join(traceback.format_exception_only(error)).strip()
             return Result("infrastructure", f"the job's own program failed: {tail[-500:]}")
 
-    def _conclude(self, manifest: records.Manifest, result: Result) -> None:
+    def _conclude(self, manifest: records.Manifest, result: Result, deadline: _Deadline) -> None:
         """Write the record last. A signal leaves ``interrupted``: Slurm's word says what it meant."""
         stopped = self.stop() and result.outcome != "completed"  # what was asked too late changes no result
         if stopped and self.stop.reason.startswith("SIG"):
@@ -139,7 +145,7 @@ class Execution:
                 holder=self.holder,
                 payload=dict(result.payload),
             )
-            self._insist(self._file(records.INTERRUPTED), note.encoded())
+            self._insist(self._file(records.INTERRUPTED), note.encoded(), _NOTE_PATIENCE_S)
             sys.exit(1)
         if stopped:
             result = Result("timed_out", self.stop.reason, result.payload)
@@ -160,20 +166,23 @@ class Execution:
             image_sha256=manifest.image.sha256,
             payload=dict(result.payload),
         )
-        if not self._insist(self._file(records.RECORD), record.encoded()):
+        patience_s = min(_RECORD_PATIENCE_S, max(deadline.remaining() - _LAST_S, _NOTE_PATIENCE_S))
+        if not self._insist(self._file(records.RECORD), record.encoded(), patience_s):
             _log.error("%s was taken by another execution; this result is dropped", self._file(records.RECORD))
 
-    def _insist(self, path: Path, data: bytes) -> bool:
-        """Publish in spite of a filesystem that is full or away for a moment."""
-        for attempt in range(_PUBLISH_TRIES):
+    def _insist(self, path: Path, data: bytes, patience_s: float) -> bool:
+        """Publish in spite of a filesystem that is full or away; after ``patience_s`` seconds its error is raised."""
+        waited, pause = 0.0, 1.0
+        while True:
             try:
                 return fsio.publish(path, data)
-            except (OuterloopError, OSError):
-                if attempt + 1 == _PUBLISH_TRIES:
+            except (OuterloopError, OSError) as error:
+                if waited >= patience_s:
                     raise
-                _log.exception("%s: trying again", path)
-                self.clock.sleep(2.0**attempt)
-        return False
+                _log.warning("%s; trying again for another %.0f s", error, patience_s - waited)
+                pause = min(pause, patience_s - waited)
+                self.clock.sleep(pause)
+                waited, pause = waited + pause, min(2 * pause, _LONGEST_PAUSE_S)
 
 
 def _job_id(environ: Mapping[str, str]) -> str:
@@ -228,13 +237,17 @@ class _Deadline:
     def __exit__(self, *_: object) -> None:
         self.timer.cancel()
 
+    def remaining(self) -> float:
+        """Seconds of walltime left; negative beyond it."""
+        return self.at - time.monotonic()
+
     def warned_about(self) -> bool:
         """Whether a warning that comes now is the one that was asked for: Slurm sends it up to a minute early."""
-        return self.at - time.monotonic() <= self.lead + _WARNING_EARLY_S
+        return self.remaining() <= self.lead + _WARNING_EARLY_S
 
     def early(self) -> bool:
         """Whether that warning is early; this deadline then comes in time, and a short job is not cut to nothing."""
-        return self.at - time.monotonic() > self.lead + _WARNING_SLACK_S
+        return self.remaining() > self.lead + _WARNING_SLACK_S
 
     def _reached(self) -> None:
         self.stop.ask("the job's own deadline ahead of its walltime was reached")

@@ -13,7 +13,7 @@ from outerloop_hpc.documents import Document, load
 from outerloop_hpc.engine.claims import OrderClaim, claim_path
 from outerloop_hpc.engine.layout import Layout, RunFolder, parse_run_id
 from outerloop_hpc.engine.spec import RunSpec
-from outerloop_hpc.errors import Fault, UsageError
+from outerloop_hpc.errors import Fault, TryLater, UsageError
 
 _MAKING_MOST = timedelta(hours=1)
 
@@ -123,13 +123,20 @@ def ensure(layout: Layout, spec: RunSpec) -> RunFolder:
 
     Raises:
         Fault: another specification already has this run id.
+        TryLater: the state folder takes no more. A folder without specification is not left for lists to show.
     """
     folder = layout.run(spec.run)
     if (folder.journal / "00000001.json").exists():
         return folder
     fsio.make_folder(folder.path)
     fsio.make_folder(layout.live)
-    if not fsio.publish(folder.spec, spec.encoded()):
+    try:
+        ours = fsio.publish(folder.spec, spec.encoded())
+    except TryLater:
+        with suppress(OSError):  # it holds something, or cannot be removed either
+            folder.path.rmdir()
+        raise
+    if not ours:
         raise Fault(f"{folder.spec}: another run has this id; nothing was changed")
     fsio.publish(layout.live / spec.run, b"")
     return folder

@@ -394,6 +394,7 @@ class Pass:
             try:
                 compute.cancel(list(refs.values()))
             except TryLater as later:
+                self.result.unavailable = True
                 self.result.problems.append(f"{name}: {later}")
 
 

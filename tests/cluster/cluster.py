@@ -198,6 +198,17 @@ class Cluster:
         self._daemons.start_controller()
         self._down.discard("controller")
 
+    def controller_freeze(self) -> None:
+        """Suspend slurmctld: it takes connections and answers none, so that every command hangs."""
+        self._down.add("frozen")
+        self._daemons.signal_controller(signal.SIGSTOP)
+
+    def controller_thaw(self) -> None:
+        """Let a suspended slurmctld go on with what reached it; returns when it answers."""
+        self._daemons.signal_controller(signal.SIGCONT)
+        self._daemons.await_controller()
+        self._down.discard("frozen")
+
     def accounting_down(self) -> None:
         """Stop slurmdbd."""
         self._down.add("accounting")
@@ -232,6 +243,8 @@ class Cluster:
 
     def heal(self) -> None:
         """Bring up whatever a fault function took down."""
+        if "frozen" in self._down:
+            self.controller_thaw()
         if "database" in self._down:
             self.database_up()
         if "accounting" in self._down:

@@ -92,12 +92,22 @@ class Daemons:
     def start_controller(self, *, forgetful: bool = False) -> None:
         """Start slurmctld and wait until it answers; ``forgetful`` accepts that saved state is missing."""
         self._machine.check(["slurmctld", *(["-i"] if forgetful else [])])
-        self._await_answer(["squeue", "-h"], "slurmctld")
+        self.await_controller()
 
     def stop_controller(self, sig: signal.Signals = signal.SIGTERM) -> None:
         """Stop slurmctld; with KILL it cannot save its state first."""
         self._stop("slurmctld", sig)
         self._stop("slurmscriptd", sig)
+
+    def signal_controller(self, sig: signal.Signals) -> None:
+        """Send slurmctld a signal that it survives: STOP lets its clients hang, CONT lets it go on."""
+        for process in self._machine.processes():
+            if process.name == "slurmctld":
+                process.kill(sig)
+
+    def await_controller(self) -> None:
+        """Wait until slurmctld answers."""
+        self._await_answer(["squeue", "-h"], "slurmctld")
 
     def forget_jobs(self) -> None:
         """Remove the saved job state (and with it the id counter) of a stopped controller."""

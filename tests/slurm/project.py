@@ -78,6 +78,7 @@ class Project:
     settings: dict[str, dict[str, object]] = field(default_factory=dict)
     user: str = "alice"
     env: dict[str, str] = field(default_factory=dict)
+    held: list[str] = field(default_factory=list)
 
     @property
     def folder(self) -> str:
@@ -161,7 +162,7 @@ class Project:
     def start_script(self, name: str, *arguments: str) -> Spawned:
         """Start one of the helpers in the background."""
         argv = ["python", f"{SOURCE}/tests/slurm/inside/{name}.py", *arguments]
-        return self.cluster.spawn(argv, user=self.user, cwd=self.folder)
+        return self.cluster.spawn(argv, user=self.user, cwd=self.folder, env=self.env)
 
     def done(self, *arguments: str, status: int = 0, env: Mapping[str, str] | None = None) -> str:
         """Run one command, expect its exit status, return its standard output."""

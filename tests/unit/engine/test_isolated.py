@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from outerloop_hpc.engine import runs
+from outerloop_hpc import fsio
+from outerloop_hpc.engine import inbox, runs
 from outerloop_hpc.engine.housekeeping import Housekeeping, Tidied
 from outerloop_hpc.engine.lane import Order
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.tick import Pass
-from outerloop_hpc.errors import Exit, FilesystemUnfit
+from outerloop_hpc.errors import Exit, FilesystemUnfit, TryLater
+from outerloop_hpc.slurm.port import Bound, JobRef, SubmissionAmbiguous, Work
 from tests.bench.queue import MemoryCompute
-from tests.bench.statefolder import StateFolder, engine
+from tests.bench.statefolder import StateFolder, engine, spec_of
 from tests.unit.hidden import hide
 
 pytestmark = pytest.mark.unit
@@ -37,6 +40,46 @@ class Lane:
 
     def _make(self) -> RunSpec:
         raise PermissionError(13, "Permission denied", "jobs/measure.toml")
+
+
+class Mute(MemoryCompute):
+    """Answers neither a submission nor a cancellation."""
+
+    def submit(self, work: Work) -> Bound:
+        raise SubmissionAmbiguous(f"{work.name}: sbatch: did not answer in time")
+
+    def cancel(self, jobs: Sequence[JobRef]) -> None:
+        raise TryLater("scancel: did not answer in time")
+
+
+def test_a_submission_or_cancellation_without_an_answer_makes_the_pass_a_try_later(tmp_path: Path) -> None:
+    folder = StateFolder(tmp_path / "state")
+    folder.add_live(1)
+    (stopped,) = runs.live(folder.layout)
+    now = datetime.now(UTC)
+    inbox.put(folder.layout.run(stopped), "end", who="alice", reason="enough", at=now)
+    cancelling = Pass(engine(folder.root, Mute()), launch=False).run()
+    assert cancelling.problems == ["slurm: scancel: did not answer in time"]
+    runs.ensure(folder.layout, spec_of(7, now))
+    submitting = Pass(engine(folder.root, Mute()), launch=False, only=[spec_of(7, now).run]).run()
+    assert ["unclear" in problem for problem in submitting.problems] == [True]
+    assert [result.unavailable for result in (cancelling, submitting)] == [True, True]
+
+
+def test_a_run_that_found_no_room_leaves_no_folder_without_a_specification(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, spec = StateFolder(tmp_path / "state"), spec_of(7, datetime.now(UTC))
+
+    def full(path: Path, _: bytes) -> bool:
+        raise TryLater(f"{path}: cannot be written: No space left on device")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(fsio, "publish", full)
+        with pytest.raises(TryLater):
+            runs.ensure(folder.layout, spec)
+    assert list(runs.every(folder.layout)) == []
+    assert runs.ensure(folder.layout, spec).spec.is_file()
 
 
 def test_a_run_whose_journal_cannot_be_listed_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -296,6 +296,40 @@ def test_the_first_record_stays_and_the_late_one_is_dropped(folder: Path, monkey
     assert the_record(folder) == record("failed")
 
 
+class Sleepless(SystemClock):
+    """Sleeps at once and remembers for how long."""
+
+    def __init__(self) -> None:
+        self.slept = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+
+
+@pytest.mark.parametrize(("room_after_s", "minutes_left", "kept"), [(590, 60, True), (700, 60, False), (90, 1, False)])
+def test_a_job_stays_for_a_full_disk_ten_minutes_and_not_beyond_its_walltime(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, room_after_s: int, minutes_left: int, kept: bool
+) -> None:
+    clock, publish = Sleepless(), fsio.publish
+
+    def full(path: Path, data: bytes) -> bool:
+        if path.name.endswith(records.RECORD) and clock.slept < room_after_s:
+            raise TryLater(f"{path}: cannot be written: No space left on device")
+        return publish(path, data)
+
+    monkeypatch.setattr(fsio, "publish", full)
+    monkeypatch.setattr(job, "_seconds_left", lambda *_: 60.0 * minutes_left)
+    monkeypatch.setattr(job, "resolve", lambda _: lambda _: Result("completed"))
+    execution = Execution(folder / "e0000", environ={"TMPDIR": str(folder.parents[4])}, clock=clock)
+    if kept:
+        execution.run()
+        assert the_record(folder).outcome == "completed"
+    else:
+        with pytest.raises(TryLater, match="No space left"):
+            execution.run()
+        assert clock.slept == pytest.approx(min(600, 60 * minutes_left - 10), abs=1)
+
+
 def test_a_signal_leaves_what_is_known_and_no_record(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def body(context: Context) -> Result:
         os.kill(os.getpid(), signal.SIGTERM)
