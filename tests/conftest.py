@@ -67,3 +67,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if count:
             text = f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped"
             terminalreporter.write_line(f"tier {tier}: {text}")
+    passed: Sequence[pytest.TestReport] = terminalreporter.stats.get("passed", [])
+    for name, value in (one for report in passed for one in report.user_properties):
+        if name == "tried":
+            terminalreporter.write_line(f"tried: {value}")
