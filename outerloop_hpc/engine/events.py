@@ -86,7 +86,7 @@ class SubmissionAbandoned(Value):
 
 
 class Sighting(Value):
-    """What the reconciler saw of one try when that changed: absent from the queue, or back."""
+    """What the reconciler saw of one try when that changed: absent from the queue, its last word there, or back."""
 
     submission: str
     index: int

@@ -87,10 +87,7 @@ def _tries(planner: Planner) -> None:
         if ruling.verdict == "ended" and ruling.outcome is not None:
             ended.append(_try_ended(step.spec.key, current.number, ruling, evidence))
             continue
-        if ruling.absent is not None and ruling.absent != (current.absent_since is not None):
-            seen = ev.Sighting(
-                submission=current.submission, index=current.index, absent=ruling.absent, word=ruling.word
-            )
+        if (seen := _sighting(current, ruling, evidence)) is not None:
             sightings.append(seen)
         if ruling.verdict == "ask":
             asks.append((line, ev.Element(step=step.spec.key, try_number=current.number)))
@@ -101,6 +98,20 @@ def _tries(planner: Planner) -> None:
         first = asks[0][0]
         question = f"{first.subject}: what became of it? Resume to try again, or end the run."
         planner.add(ev.RunParked(question=question, reason=first.reason, tries=tuple(asked for _, asked in asks)))
+
+
+def _sighting(current: Try, ruling: Ruling, evidence: Evidence) -> ev.Sighting | None:
+    """What is new: absent, back, or a last word of the queue, which keeps it for minutes only."""
+    if ruling.absent is None:
+        return None
+    row, known = evidence.look.queue_row, current.absent_since is not None
+    word = ruling.word if row is None else row.state
+    learnt = known and ruling.absent and row is not None and word != current.absent_word
+    if ruling.absent == known and not learnt:
+        return None
+    return ev.Sighting(
+        submission=current.submission, index=current.index, absent=ruling.absent, word=word if ruling.absent else ""
+    )
 
 
 def _rulings(planner: Planner) -> Iterator[tuple[Step, Try, Ruling, Evidence]]:
