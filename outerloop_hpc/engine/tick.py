@@ -14,9 +14,10 @@ from functools import partial
 from pathlib import Path
 
 from outerloop_hpc import collector, fsio
-from outerloop_hpc.engine import changes, reconcile, room, runs, silence, watch
+from outerloop_hpc.engine import changes, letgo, reconcile, room, runs, silence, watch
 from outerloop_hpc.engine.carry import Carrier, Hands, leave_live_index
-from outerloop_hpc.engine.evidence import Index, ref_of
+from outerloop_hpc.engine.events import PersonDecided
+from outerloop_hpc.engine.evidence import Index
 from outerloop_hpc.engine.housekeeping import Housekeeping, Share, Tidied
 from outerloop_hpc.engine.journal import Overtaken
 from outerloop_hpc.engine.kind import Kind
@@ -29,7 +30,7 @@ from outerloop_hpc.engine.spec import RunSpec, stamp
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import Fault, OuterloopError, TryLater
 from outerloop_hpc.forge.port import Change
-from outerloop_hpc.slurm.port import Availability, Compute, JobRef
+from outerloop_hpc.slurm.port import Availability, Compute
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ class PassResult:
 
 
 class Pass:
-    """One pass over all live runs, or over the named ones."""
+    """One pass over all live runs, or over the named ones; a dry run may be told what a person ``imagined`` to say."""
 
     def __init__(
         self,
@@ -118,7 +119,9 @@ class Pass:
         dry_run: bool = False,
         only: Sequence[str] = (),
         lanes: Sequence[Lane] = (),
+        imagined: Sequence[PersonDecided] = (),
     ) -> None:
+        self.imagined = imagined if dry_run else ()
         self.engine, self.launch, self.dry_run, self.only, self.lanes = engine, launch, dry_run, only, lanes
         self.result = PassResult()
         self.now = engine.hands.clock.now()
@@ -319,7 +322,7 @@ class Pass:
             now=self.now,
             evidence=gathered.evidence,
             unbound=gathered.unbound,
-            inbox=gathered.inbox,
+            inbox=(*gathered.inbox, *self.imagined),
             archivable=gathered.archivable,
             silent=self.silent,
             changes=self._news(run),
@@ -361,21 +364,8 @@ class Pass:
 
     def _cancel(self, live: Sequence[watch.LiveRun]) -> None:
         """One scancel for everything that the journal wants ended and that is still under way."""
-        wanted: dict[str, dict[str, JobRef]] = {}
-        for run in live:
-            if not any(submission.cancel_asked for submission in run.state.submissions.values()):
-                continue
-            for _, _, submission in run.state.open_tries():
-                if submission.cancel_asked:
-                    wanted.setdefault(submission.compute, {})[submission.name] = ref_of(submission)
-        for name, refs in wanted.items():
-            compute = self.engine.hands.computes.get(name)
-            if compute is None or self.dry_run:
-                continue
-            try:
-                compute.cancel(list(refs.values()))
-            except TryLater as later:
-                self.result.problems.append(f"{name}: {later}")
+        if not self.dry_run:
+            self.result.problems += letgo.cancel(self.engine.hands.computes, letgo.unwanted(live))
 
 
 def _may_submit(state: RunState) -> bool:
