@@ -19,6 +19,7 @@ runs_app = typer.Typer(help="Look at runs, end or resume them.", no_args_is_help
 
 All = Annotated[bool, typer.Option("--all", "-a", help="Also closed runs (reads the whole history).")]
 States = Annotated[str, typer.Option("-s", "--state", help="Only these phases: running,parked,ended,closed,faulty.")]
+Force = Annotated[bool, typer.Option("--force", help="Close it although nobody knows what became of its jobs.")]
 TargetFilter = Annotated[str, typer.Option("--target", help="Only this target.")]
 
 
@@ -83,12 +84,19 @@ def show(context: typer.Context, run: Run, *, out: Out) -> None:
 
 
 @command(runs_app, "end")
-def end(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRun = False) -> None:
+def end(
+    context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRun = False, *, force: Force = False
+) -> None:
     """End a run: its jobs are cancelled and its claim is released by the next pass.
 
     Example: outerloop-hpc runs end 1a2b3c4d --reason "wrong image"
+
+    With --force it is also closed without knowing what became of its jobs: for a Slurm that will not answer any more,
+    or files that stay unreadable. Jobs that did not start are kept from starting, the others are asked to end once,
+    and what they still bring changes nothing. `runs end 1a2b3c4d --force --reason "cluster is gone" --dry-run` says
+    what is not known. Only a forge that must be told is still waited for.
     """
-    decide(session(context), run, "end", reason, dry_run=dry_run)
+    decide(session(context), run, "end", reason, dry_run=dry_run, force=force)
 
 
 @command(runs_app, "resume")
@@ -100,7 +108,7 @@ def resume(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRu
     decide(session(context), run, "resume", reason, dry_run=dry_run)
 
 
-def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_run: bool) -> str:
+def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_run: bool, force: bool = False) -> str:
     """Leave a person's decision in the inbox of a run and return its name there; empty after a dry run.
 
     Raises:
@@ -111,22 +119,35 @@ def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_ru
     from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
 
-    if not reason:
+    if not reason.strip():
         raise UsageError(f"runs {action} needs --reason: who reads the journal later wants to know why")
     folder = find(here.layout, run)
     state = watch.load(here.layout, folder.run_id).state
-    if state.ended is not None:
+    if state.ended is not None and not (force and not state.closed):
         raise UsageError(f"{folder.run_id} has ended ({state.ended.ending}); an ending is final")
     if action == "resume" and state.parked is None:
         raise UsageError(f"{folder.run_id} is not parked; it goes on by itself")
+    who, how = getpass.getuser(), " by force" if force else ""
     if dry_run:
-        talk(f"would {action} {folder.run_id}: {reason}")
+        talk(f"would {action} {folder.run_id}{how}: {reason}")
+        if force:
+            _foretell(here, folder.run_id, who, reason)
         return ""
-    who = getpass.getuser()
     at = SystemClock().now()
-    name = inbox.put(folder, action, who=who, reason=reason, at=at)
-    talk(f"{folder.run_id}: the next pass takes {name} ({action}); `outerloop-hpc reconcile` makes one now")
+    name = inbox.put(folder, action, who=who, reason=reason, at=at, force=force)
+    talk(f"{folder.run_id}: the next pass takes {name} ({action}{how}); `outerloop-hpc reconcile` makes one now")
     return name
+
+
+def _foretell(here: Session, run_id: str, who: str, reason: str) -> None:
+    """Say what force would do now, and what nobody knows; by the same code as the pass itself."""
+    from outerloop_hpc.engine.events import PersonDecided  # noqa: PLC0415 - heavy
+    from outerloop_hpc.engine.tick import Pass  # noqa: PLC0415 - as above
+
+    said = PersonDecided(file="imagined", action="end", who=who, reason=reason, force=True)
+    result = Pass(here.engine, launch=False, dry_run=True, only=[run_id], imagined=[said]).run()
+    for _, line in result.lines:
+        talk(f"{line.subject}: {line.verdict} by {line.rule}: {line.reason}")
 
 
 @lists

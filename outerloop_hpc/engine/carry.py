@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from outerloop_hpc import effects, fsio
 from outerloop_hpc.clock import Clock
 from outerloop_hpc.documents import load
-from outerloop_hpc.engine import archive, ending, inbox, publish, records
+from outerloop_hpc.engine import archive, ending, inbox, letgo, publish, records
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.changes import Forges
 from outerloop_hpc.engine.evidence import Index
@@ -26,6 +26,7 @@ from outerloop_hpc.errors import Fault, TryLater
 from outerloop_hpc.slurm.port import (
     Bound,
     Compute,
+    JobRef,
     Resources,
     SubmissionAmbiguous,
     SubmissionRefused,
@@ -90,6 +91,7 @@ class Carrier:
         for event in plan.events:
             if isinstance(event, ev.SubmissionIntended):
                 self._submit(run, event)
+        self._let_go(run, plan.let_go)
         for name, note in plan.archive:
             self._archive(run, run.state.submissions[name], note)
         self._publish(run, plan)
@@ -186,21 +188,30 @@ class Carrier:
 
     def _abandon(self, run: LiveRun, submission: Submission) -> None:
         """Take the claim of every element, so that a job that surfaces after all leaves at once; then say so."""
-        folder = run.journal.folder.submission(submission.name)
-        fsio.make_folder(folder)
-        author = self.hands.author
+        folder, hands = run.journal.folder, self.hands
         for index in range(len(submission.elements)):
-            path = folder / element_file(index, records.CLAIM)
-            holder = records.Holder(host=author.host, pid=author.pid)
-            ours = records.Claim(nonce=fsio.nonce(), at=self.hands.clock.now(), holder=holder, abandoned=True)
-            if not fsio.publish(path, ours.encoded()) and not load(records.Claim, path).abandoned:
+            path = folder.submission(submission.name) / element_file(index, records.CLAIM)
+            taken = letgo.take_claim(folder, submission, index, hands.author, hands.clock)
+            if not taken and not load(records.Claim, path).abandoned:
                 _log.warning("%s: a job has claimed it after all; it will be adopted", path)
                 return
         reason = "no job of this name surfaced; its claims are taken, so a late one would leave"
         self._commit(run, ev.SubmissionAbandoned(name=submission.name, reason=reason))
 
+    def _let_go(self, run: LiveRun, names: Sequence[str]) -> None:
+        """What a person ended by force may still come or live: keep it from starting, and ask once for its end."""
+        letgo.take_claims_of_forced(run.journal.folder, run.state, names, self.hands.author, self.hands.clock)
+        wanted: dict[str, dict[str, JobRef]] = {}
+        for name in names:
+            submission = run.state.submissions[name]
+            index = self.indexes.get(submission.compute)
+            wanted.setdefault(submission.compute, {})[name] = letgo.surely(submission, index)
+        for problem in letgo.cancel(self.hands.computes, wanted):
+            self.problems.append(f"{problem}; the run was ended by force and does not ask again: cancel by hand")
+
     def _archive(self, run: LiveRun, submission: Submission, note: str) -> None:
-        rows = self.indexes[submission.compute].rows_of(submission)
+        index = self.indexes.get(submission.compute)
+        rows = [] if index is None else index.rows_of(submission)
         count = archive.write(run.journal.folder, submission, rows, note)
         self._commit(run, ev.AccountingArchived(submission=submission.name, rows=count, note=note))
 
@@ -247,7 +258,8 @@ def leave_live_index(layout: Layout, run: LiveRun) -> None:
         for scrap in ("submitit", "wake") if submission.status != "bound" or clean else ("wake",):
             path = run.journal.folder.submission(name) / scrap
             effects.perform("remove", str(path), partial(shutil.rmtree, path, ignore_errors=True))
-        if submission.compute == "local":
+        # A job of a run that was ended by force may live, and its controller writes on.
+        if submission.compute == "local" and run.state.forced is None:
             fsio.remove(layout.local / f"{name}.jsonl")
     run.journal.save_snapshot(run.state)
     if run.state.changed_at is not None:

@@ -17,6 +17,9 @@ TryOutcome = Literal[
 #: The rule of a try that a person gave up when nobody could say what became of it; it uses up none of the tries.
 GAVE_UP = "person.gave-up"
 
+#: The rule of a try that a person ended by force, whatever was known of it.
+FORCED = "person.forced"
+
 #: What a person may say in the inbox.
 PersonAction = Literal["resume", "end"]
 
@@ -90,7 +93,7 @@ class SubmissionAbandoned(Value):
 
 
 class Sighting(Value):
-    """What the reconciler saw of one try when that changed: absent from the queue, or back."""
+    """What the reconciler saw of one try when that changed: absent from the queue, its last word there, or back."""
 
     submission: str
     index: int
@@ -138,13 +141,14 @@ class RunParked(Value):
 
 
 class PersonDecided(Value):
-    """A person's decision was taken from the inbox."""
+    """A person's decision was taken from the inbox. ``force``: the run is ended and closed without waiting."""
 
     type: Literal["person.decided"] = "person.decided"
     file: str
     action: PersonAction
     who: str
     reason: str
+    force: bool = False
 
 
 class CancelAsked(Value):

@@ -70,11 +70,12 @@ class _Fold:
     def _sighted(self, event: ev.Sighted) -> None:
         for seen in event.sightings:
             element = self.submissions[seen.submission].elements[seen.index]
-            update = (
-                {"absent_since": self.at, "absent_host": event.host, "absent_word": seen.word}
-                if seen.absent
-                else {"absent_since": None, "absent_host": "", "absent_word": ""}
-            )
+            update: dict[str, Any] = {"absent_since": None, "absent_host": "", "absent_word": ""}
+            if seen.absent:
+                # A word that is learnt later starts no window anew.
+                known = next(t for t in self.steps[element.step].tries if t.number == element.try_number)
+                since = {"absent_since": self.at, "absent_host": event.host} if known.absent_since is None else {}
+                update = {**since, "absent_word": seen.word}
             self._try(element.step, element.try_number, update)
 
     def _try_ended(self, event: ev.TryEnded) -> None:
@@ -96,6 +97,10 @@ class _Fold:
         )
         if event.outcome == "done":
             self.steps[event.step] = self.steps[event.step].model_copy(update={"payload": event.payload})
+        parked = self.rest["parked"]
+        if parked is not None and parked.tries and all(map(self._has_ended, parked.tries)):
+            # What a person was asked about these tries has been answered by what was seen since.
+            self.rest["parked"] = None
 
     def _run_parked(self, event: ev.RunParked) -> None:
         self.rest["parked"] = Parked(question=event.question, reason=event.reason, since=self.at, tries=event.tries)
@@ -144,6 +149,10 @@ class _Fold:
 
     def _change(self, key: str, **update: Any) -> None:
         self.changes[key] = self.changes[key].model_copy(update=update)
+
+    def _has_ended(self, element: ev.Element) -> bool:
+        tries = self.steps[element.step].tries
+        return any(one.number == element.try_number and one.outcome is not None for one in tries)
 
     def _try(self, key: str, number: int, update: dict[str, Any]) -> None:
         step = self.steps[key]

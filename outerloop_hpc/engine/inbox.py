@@ -25,14 +25,15 @@ class Decision(Document):
     action: PersonAction
     who: str
     reason: str
+    force: bool = False
     at: AwareDatetime
 
 
-def put(folder: RunFolder, action: PersonAction, *, who: str, reason: str, at: datetime) -> str:
+def put(folder: RunFolder, action: PersonAction, *, who: str, reason: str, at: datetime, force: bool = False) -> str:
     """Leave a decision for the next pass; returns the file's name."""
     fsio.make_folder(folder.inbox)
     name = f"{at:%Y%m%dT%H%M%SZ}-{fsio.nonce()[:8]}.json"
-    decision = Decision(run=folder.run_id, action=action, who=who, reason=reason, at=at)
+    decision = Decision(run=folder.run_id, action=action, who=who, reason=reason, force=force, at=at)
     fsio.publish(folder.inbox / name, decision.encoded())
     return name
 
@@ -52,7 +53,11 @@ def waiting(folder: RunFolder) -> list[PersonDecided]:
             decision: Decision = load(Decision, inbox / name)
             if decision.run != folder.run_id:
                 raise Fault(f"{inbox / name}: is about {decision.run}; it was put here by mistake")
-            found.append(PersonDecided(file=name, action=decision.action, who=decision.who, reason=decision.reason))
+            found.append(
+                PersonDecided(
+                    file=name, action=decision.action, who=decision.who, reason=decision.reason, force=decision.force
+                )
+            )
     return found
 
 

@@ -95,6 +95,7 @@ class Plan:
         taken: inbox files that need no more attention.
         abandon: unbound submissions to give up, once their claims are taken.
         archive: submissions whose accounting rows are to be archived, with a note on what is missing.
+        let_go: those of them that a person ended by force: their jobs may still come or live.
         post: keys of posts to be made. propose: keys of changes to be opened.
         close: whether everything is in place and the run leaves the live index.
     """
@@ -105,6 +106,7 @@ class Plan:
     taken: tuple[str, ...] = ()
     abandon: tuple[str, ...] = ()
     archive: tuple[tuple[str, str], ...] = ()
+    let_go: tuple[str, ...] = ()
     post: tuple[str, ...] = ()
     propose: tuple[str, ...] = ()
     close: bool = False

@@ -16,6 +16,7 @@ class Planner:
         self.events: list[ev.Event] = []
         self.lines: list[Line] = []
         self.given_up: dict[tuple[str, int], str] = {}
+        self.rulings: dict[tuple[str, int], str] = {}
 
     def add(self, *new: ev.Event) -> None:
         """Add events and fold them at once."""

@@ -6,20 +6,21 @@ Order: a person's word, what became of tries, unbound submissions, the kind's de
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine import kind as kinds
-from outerloop_hpc.engine import outbound
-from outerloop_hpc.engine.evidence import Evidence
+from outerloop_hpc.engine import outbound, people
+from outerloop_hpc.engine.closing import closing, let_go
+from outerloop_hpc.engine.evidence import Evidence, Files, Look
 from outerloop_hpc.engine.plan import Input, Line, Plan
 from outerloop_hpc.engine.planner import Planner
-from outerloop_hpc.engine.rules import Policy, Ruling, rule
+from outerloop_hpc.engine.rules import Ruling, rule
 from outerloop_hpc.engine.state import Step, Submission, Try
 from outerloop_hpc.engine.submissions import intend, over_budget, waiting
 from outerloop_hpc.slurm.port import Availability
-from outerloop_hpc.slurm.states import Life, classify
+
+_NOT_LOOKED = Evidence(Files(), Look(Availability.UNAVAILABLE, Availability.UNAVAILABLE))
 
 
 def plan(given: Input) -> Plan:
@@ -27,9 +28,10 @@ def plan(given: Input) -> Plan:
     planner = Planner(given)
     if given.state.started_at is None:
         planner.add(ev.RunStarted(spec_digest=given.spec.digest()))
-    _people(planner)
+    people.listen(planner)
     _tries(planner)
     abandon = _unbound(planner)
+    _force(planner)
     outbound.news(planner)
     if planner.state.ended is None and planner.state.parked is None:
         _decide(planner)
@@ -37,7 +39,7 @@ def plan(given: Input) -> Plan:
     if planner.state.ended is not None and not planner.state.closed:
         for post in given.kind.farewell(given.spec, planner.state):
             outbound.post(planner, post)
-    archive, close = _closing(planner)
+    archive, close = closing(planner)
     after = planner.state.model_copy(update={"seq": given.state.seq + 1}) if planner.events else given.state
     over = planner.state.ended is not None
     known = {decided.file for decided in planner.state.person}
@@ -49,31 +51,11 @@ def plan(given: Input) -> Plan:
         taken,
         abandon,
         archive,
+        let_go(planner.state, archive),
         post=outbound.posts(planner),
         propose=outbound.proposals(planner),
         close=close,
     )
-
-
-def _people(planner: Planner) -> None:
-    taken = {decided.file for decided in planner.state.person}
-    for decided in planner.given.inbox:
-        if decided.file in taken or planner.state.ended is not None:
-            continue
-        if decided.action == "resume" and planner.state.parked is not None:
-            why = f"{decided.who} gave it up: {decided.reason}"
-            planner.given_up |= {(e.step, e.try_number): why for e in planner.state.parked.tries}
-        planner.add(decided)
-        planner.say("run", f"person.{decided.action}", decided.action, f"{decided.who}: {decided.reason}")
-        if decided.action == "end":
-            _withdraw(planner, f"{decided.who} ended the run: {decided.reason}")
-            planner.add(ev.RunEnded(ending="operator", reason=f"{decided.who}: {decided.reason}"))
-
-
-def _withdraw(planner: Planner, reason: str) -> None:
-    names = {s.name for _, _, s in planner.state.open_tries() if not s.cancel_asked}
-    if names:
-        planner.add(ev.CancelAsked(submissions=tuple(sorted(names)), reason=reason))
 
 
 def _tries(planner: Planner) -> None:
@@ -84,13 +66,11 @@ def _tries(planner: Planner) -> None:
     for step, current, ruling, evidence in list(_rulings(planner)):
         line = Line(f"{step.spec.key} try {current.number}", ruling.rule, ruling.verdict, ruling.reason, ruling.needs)
         planner.lines.append(line)
+        planner.rulings[step.spec.key, current.number] = ruling.reason
         if ruling.verdict == "ended" and ruling.outcome is not None:
             ended.append(_try_ended(step.spec.key, current.number, ruling, evidence))
             continue
-        if ruling.absent is not None and ruling.absent != (current.absent_since is not None):
-            seen = ev.Sighting(
-                submission=current.submission, index=current.index, absent=ruling.absent, word=ruling.word
-            )
+        if (seen := _sighting(current, ruling, evidence)) is not None:
             sightings.append(seen)
         if ruling.verdict == "ask":
             asks.append((line, ev.Element(step=step.spec.key, try_number=current.number)))
@@ -101,6 +81,20 @@ def _tries(planner: Planner) -> None:
         first = asks[0][0]
         question = f"{first.subject}: what became of it? Resume to try again, or end the run."
         planner.add(ev.RunParked(question=question, reason=first.reason, tries=tuple(asked for _, asked in asks)))
+
+
+def _sighting(current: Try, ruling: Ruling, evidence: Evidence) -> ev.Sighting | None:
+    """What is new: absent, back, or a last word of the queue, which keeps it for minutes only."""
+    if ruling.absent is None:
+        return None
+    row, known = evidence.look.queue_row, current.absent_since is not None
+    word = ruling.word if row is None else row.state
+    learnt = known and ruling.absent and row is not None and word != current.absent_word
+    if ruling.absent == known and not learnt:
+        return None
+    return ev.Sighting(
+        submission=current.submission, index=current.index, absent=ruling.absent, word=word if ruling.absent else ""
+    )
 
 
 def _rulings(planner: Planner) -> Iterator[tuple[Step, Try, Ruling, Evidence]]:
@@ -124,27 +118,16 @@ def _rulings(planner: Planner) -> Iterator[tuple[Step, Try, Ruling, Evidence]]:
         )
         if ruling.verdict == "wait" and submission.status != "bound" and not files.fault:
             continue
-        ruling = _or_given_up(ruling, planner.given_up.get((step.spec.key, current.number)))
-        if planner.state.ended is not None:
-            ruling = _or_over(ruling, evidence)
-        yield step, current, ruling, evidence
+        yield step, current, people.in_person(planner, step, current, ruling, evidence), evidence
 
 
-def _or_given_up(ruling: Ruling, why: str | None) -> Ruling:
-    """End a try that the table cannot rule on, once a person has answered what was asked about it."""
-    if ruling.verdict != "ask" or why is None:
-        return ruling
-    return replace(ruling, rule=ev.GAVE_UP, verdict="ended", outcome="lost", reason=why, needs="")
-
-
-def _or_over(ruling: Ruling, evidence: Evidence) -> Ruling:
-    """End a try of an ended run that would otherwise wait for a person; a job that still lives is waited for."""
-    look = evidence.look
-    unreadable = ruling.rule == "record.unreadable" and look.queue is Availability.ANSWERED
-    gone = look.queue_row is None or classify(look.queue_row.state).life is Life.ENDED
-    if ruling.verdict == "ask" or (unreadable and gone):
-        return Ruling("run.over", "ended", f"the run has ended, so nobody waits for this: {ruling.reason}", "lost")
-    return ruling
+def _force(planner: Planner) -> None:
+    ended = []
+    for step, current, submission, ruling in people.forced(planner):
+        evidence = planner.given.evidence.get((submission.name, current.index), _NOT_LOOKED)
+        planner.say(f"{step.spec.key} try {current.number}", ruling.rule, ruling.verdict, ruling.reason)
+        ended.append(_try_ended(step.spec.key, current.number, ruling, evidence))
+    planner.add(*ended)
 
 
 def _try_ended(key: str, number: int, ruling: Ruling, evidence: Evidence) -> ev.TryEnded:
@@ -189,7 +172,7 @@ def _unbound(planner: Planner) -> tuple[str, ...]:
         elif _surfaced_by(submission, given) > given.now:
             lag = given.policies[submission.compute].submit_lag_s
             planner.say(name, "submission.lagging", "wait", "no job of this name yet", f"{lag:g} s of this, or a job")
-        else:
+        elif planner.state.forced is None:
             abandon.append(name)
             planner.say(name, "submission.abandoned", "abandon", "it never reached the scheduler")
     return tuple(abandon)
@@ -237,7 +220,7 @@ def _take_decision(planner: Planner, decision: kinds.Decision) -> None:
         case kinds.Propose():
             outbound.propose(planner, decision)
         case kinds.End(ending, reason, result):
-            _withdraw(planner, reason)
+            people.withdraw(planner, reason)
             planner.add(ev.RunEnded(ending=ending, reason=reason, result=dict(result)))
             planner.say("run", "kind.end", ending, reason)
 
@@ -279,37 +262,3 @@ def _launch(planner: Planner) -> None:
     planner.add(*intents)
     for intent in intents:
         planner.say(intent.name, "submit", "submit", intent.reason)
-
-
-def _closing(planner: Planner) -> tuple[tuple[tuple[str, str], ...], bool]:
-    state, given = planner.state, planner.given
-    open_names = {s.name for _, _, s in state.open_tries()}
-    # Nobody has asked accounting about the id of a job that was adopted just now: its rows are the next pass's.
-    adopted = {name for name, was in given.state.submissions.items() if state.submissions[name].status != was.status}
-    archive = tuple(
-        (name, given.archivable[name])
-        for name, submission in state.submissions.items()
-        if name in given.archivable and not submission.archived and name not in open_names | adopted
-    )
-    done = state.ended is not None and not state.closed and not open_names and not outbound.unsaid(state)
-    return archive, done and all(s.archived or s.name in dict(archive) for s in state.submissions.values())
-
-
-def archive_note(
-    submission: Submission, *, complete: bool, availability: Availability, ended_for_s: float, policy: Policy
-) -> str | None:
-    """Whether a submission's accounting can be archived now; the note says what is missing, empty when nothing is.
-
-    ``None`` means: wait for more rows.
-    """
-    if complete:
-        return ""
-    if availability is Availability.DISABLED:
-        return "accounting is switched off here: not measured"
-    if submission.status != "bound":
-        return "it never got a job id: nothing to account for"
-    if availability is Availability.UNAVAILABLE:
-        return None
-    if ended_for_s >= policy.archive_wait_s:
-        return f"accounting had no complete rows {policy.archive_wait_s:g} s after the end: partly measured at best"
-    return None

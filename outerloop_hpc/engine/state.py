@@ -196,6 +196,11 @@ class RunState(Value):
         return sum(1 for decided in self.person if decided.action == "resume")
 
     @property
+    def forced(self) -> ev.PersonDecided | None:
+        """The decision of the person who ended the run by force, if one did."""
+        return next((one for one in reversed(self.person) if one.action == "end" and one.force), None)
+
+    @property
     def phase(self) -> Literal["new", "running", "parked", "ended", "closed"]:
         """One word for lists."""
         if self.closed:

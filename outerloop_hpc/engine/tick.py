@@ -14,9 +14,10 @@ from functools import partial
 from pathlib import Path
 
 from outerloop_hpc import collector, fsio
-from outerloop_hpc.engine import changes, fit, reconcile, room, runs, silence, watch
+from outerloop_hpc.engine import changes, fit, letgo, reconcile, room, runs, silence, watch
 from outerloop_hpc.engine.carry import Carrier, Hands, leave_live_index
-from outerloop_hpc.engine.evidence import Index, ref_of
+from outerloop_hpc.engine.events import PersonDecided
+from outerloop_hpc.engine.evidence import Index
 from outerloop_hpc.engine.housekeeping import Housekeeping, Share, Tidied
 from outerloop_hpc.engine.journal import Overtaken
 from outerloop_hpc.engine.kind import Kind
@@ -27,10 +28,10 @@ from outerloop_hpc.engine.plan import Here, Input, Line, Plan
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.serve import Counter, Service
 from outerloop_hpc.engine.spec import RunSpec, stamp
-from outerloop_hpc.engine.state import RunState, Submission
+from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import Fault, OuterloopError, TryLater
 from outerloop_hpc.forge.port import Change
-from outerloop_hpc.slurm.port import Availability, Compute, JobRef
+from outerloop_hpc.slurm.port import Availability, Compute
 
 _log = logging.getLogger(__name__)
 
@@ -113,7 +114,10 @@ class PassResult:
 
 
 class Pass:
-    """One pass over all live runs, or over the named ones; one that insists asks whoever was asked just before, too."""
+    """One pass over all live runs, or over the named ones.
+
+    One that insists asks whoever was asked just before, too; a dry run may be told what a person ``imagined`` to say.
+    """
 
     def __init__(
         self,
@@ -124,7 +128,9 @@ class Pass:
         only: Sequence[str] = (),
         lanes: Sequence[Lane] = (),
         insists: bool = False,
+        imagined: Sequence[PersonDecided] = (),
     ) -> None:
+        self.imagined = imagined if dry_run else ()
         self.engine, self.launch, self.dry_run, self.only, self.lanes = engine, launch, dry_run, only, lanes
         self.insists = insists
         self.patients = Patients.among(engine.hands.computes)
@@ -335,7 +341,7 @@ class Pass:
             now=self.now,
             evidence=gathered.evidence,
             unbound=gathered.unbound,
-            inbox=gathered.inbox,
+            inbox=(*gathered.inbox, *self.imagined),
             archivable=gathered.archivable,
             silent=self.silent,
             changes=self._news(run),
@@ -376,31 +382,12 @@ class Pass:
         self._advance(watch.load(self.engine.layout, spec.run), {}, carrier)
 
     def _cancel(self, live: Sequence[watch.LiveRun], indexes: Mapping[str, Index]) -> None:
-        """One scancel for everything that the journal wants ended and that the queue lists, or that has no id yet.
-
-        What the queue does not list has ended, and its id may be another job's by now; a later pass sees what it lacks.
-        """
-        wanted: dict[str, dict[str, JobRef]] = {}
-        for run in live:
-            if not any(submission.cancel_asked for submission in run.state.submissions.values()):
-                continue
-            for _, _, submission in run.state.open_tries():
-                if submission.cancel_asked and _is_ours_still(submission, indexes.get(submission.compute)):
-                    wanted.setdefault(submission.compute, {})[submission.name] = ref_of(submission)
-        for name, refs in wanted.items():
-            compute = self.engine.hands.computes.get(name)
-            if compute is None or self.dry_run:
-                continue
-            try:
-                compute.cancel(list(refs.values()))
-            except TryLater as later:
-                self.result.unavailable = True
-                self.result.problems.append(f"{name}: {later}")
-
-
-def _is_ours_still(submission: Submission, index: Index | None) -> bool:
-    """Whether what has this submission's job id is this submission; without an id its name says so."""
-    return not submission.job_id or (index is not None and bool(index.listed(submission)))
+        """One scancel for everything that the journal wants ended and that is still under way."""
+        if not self.dry_run:
+            problems = letgo.unseen(live, indexes)
+            problems += letgo.cancel(self.engine.hands.computes, letgo.unwanted(live, indexes))
+            self.result.unavailable |= bool(problems)
+            self.result.problems += problems
 
 
 def _may_submit(state: RunState) -> bool:

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from outerloop_hpc.engine import archive, inbox
+from outerloop_hpc.engine.closing import archive_note
 from outerloop_hpc.engine.events import PersonDecided
 from outerloop_hpc.engine.evidence import Evidence, Files, Index, Look, answered, ref_of
 from outerloop_hpc.engine.journal import Journal
 from outerloop_hpc.engine.layout import Layout, RunFolder, element_file
 from outerloop_hpc.engine.plan import Unbound
-from outerloop_hpc.engine.reconcile import archive_note
 from outerloop_hpc.engine.records import RECORD
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.spec import RunSpec

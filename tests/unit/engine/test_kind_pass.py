@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from outerloop_hpc.engine import inbox, runs
+from outerloop_hpc.engine.evidence import ref_of
 from outerloop_hpc.engine.lane import Order
 from outerloop_hpc.engine.patience import Patience
 from outerloop_hpc.engine.rules import Policy
@@ -22,11 +23,13 @@ from outerloop_hpc.engine.tick import Engine, Pass, PassResult
 from outerloop_hpc.engine.watch import load
 from outerloop_hpc.process import Finished
 from outerloop_hpc.slurm.breaker import Breaker
+from outerloop_hpc.slurm.parse import SEPARATOR
 from outerloop_hpc.slurm.query import WANTED_COLUMNS, SlurmQuery
 from outerloop_hpc.slurm.sbatch import SiteOptions
 from outerloop_hpc.slurm.submit import SlurmCompute
 from tests.bench.queue import ELEMENTS
 from tests.bench.statefolder import StateFolder, engine, spec_of
+from tests.bench.stubs import queue_lines
 
 pytestmark = pytest.mark.unit
 
@@ -35,12 +38,13 @@ AWAY = "sbatch: error: Batch job submission failed: Unable to contact slurm cont
 
 @dataclass
 class Commands:
-    """Slurm's commands, which know no job and take every submission; those in ``hang`` run into their time limit."""
+    """Slurm's commands: squeue lists ``queue``, sacct knows no job, takes all submissions; some ``hang``."""
 
     hang: set[str] = field(default_factory=set)
     away: set[str] = field(default_factory=set)
     started: list[str] = field(default_factory=list)
     jobs: int = 5000
+    queue: str = ""
 
     def __call__(self, argv: Sequence[str], **_: object) -> Finished:
         self.started.append(argv[0])
@@ -58,7 +62,7 @@ class Commands:
             return "MaxArraySize = 1001\n"
         if "--helpformat" in argv:
             return WANTED_COLUMNS
-        return "|".join(argv[argv.index("-o") + 1].split(",")) if argv[0] == "sacct" else ""
+        return "|".join(argv[argv.index("-o") + 1].split(",")) if argv[0] == "sacct" else self.queue
 
     def counted(self) -> Mapping[str, int]:
         """How many were started since this was asked last."""
@@ -125,6 +129,11 @@ class Site:
     def make_pass(self, *, dry_run: bool = False, insists: bool = False) -> PassResult:
         return Pass(self.engine, launch=True, lanes=[self.lane], dry_run=dry_run, insists=insists).run()
 
+    def list(self, runs_listed: Sequence[str]) -> None:
+        """Let squeue list these runs' jobs; of the others it knows nothing."""
+        refs = [ref_of(one) for run in runs_listed for one in self.state(run).submissions.values()]
+        self.commands.queue = "".join(queue_lines(refs)).replace(SEPARATOR, "|")
+
     def end(self, run: str) -> None:
         inbox.put(self.folder.layout.run(run), "end", who="ann", reason="enough", at=self.clock.at)
 
@@ -136,6 +145,7 @@ def rules_of(result: PassResult) -> set[str]:
 def test_a_pass_over_many_runs_asks_once_whatever_there_is_to_do(tmp_path: Path) -> None:
     """Twelve live runs, three of them ended by a person, and four new ones from a lane."""
     site = Site(tmp_path / "state", live=12)
+    site.list(site.runs()[:3])
     for run in site.runs()[:3]:
         site.end(run)
     site.lane.count = 4
@@ -153,6 +163,7 @@ def test_a_pass_over_many_runs_asks_once_whatever_there_is_to_do(tmp_path: Path)
 def test_a_controller_that_hangs_costs_a_pass_one_command_and_nothing_is_begun(tmp_path: Path) -> None:
     site = Site(tmp_path / "state", live=12)
     first, *rest = site.runs()
+    site.list([first])
     site.end(first)
     site.lane.count = 4
     site.commands.hang = {"squeue", "sbatch", "scancel", "scontrol"}
@@ -165,7 +176,7 @@ def test_a_controller_that_hangs_costs_a_pass_one_command_and_nothing_is_begun(t
     assert (result.unavailable, result.submitted, result.faults) == (True, 0, [])
     assert "slurmctld did not answer in this pass (squeue: did not answer in time)" in result.held
     assert [line.verdict for _, line in result.lines if line.rule == "lane.held"] == ["wait"] * 4
-    assert any("not cancelled yet" in problem and "not asked" in problem for problem in result.problems)
+    assert any("not cancelled yet" in problem and "a later pass asks" in problem for problem in result.problems)
 
     result = site.make_pass()
     assert site.commands.counted() == {}, "neither in the pause nor just after the question"

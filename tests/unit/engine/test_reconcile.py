@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine.closing import archive_note
 from outerloop_hpc.engine.kind import Ask, Cancel, Decision, End, Submit, View
 from outerloop_hpc.engine.plan import Unbound
-from outerloop_hpc.engine.reconcile import archive_note
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.slurm.port import Availability
