@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from outerloop_hpc.cli.cells import harmless
 from outerloop_hpc.cli.output import Column
+from outerloop_hpc.cli.seen import seen_lines
 from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine.basis import lasting
 from outerloop_hpc.engine.journal import Journal
 from outerloop_hpc.engine.layout import RunFolder
 from outerloop_hpc.engine.spec import stamp
@@ -18,21 +20,37 @@ CHAIN_COLUMNS = (
     Column("by", "host:pid of the reconciler"),
     Column("event", "kind of event"),
     Column("text", "what it says"),
+    Column("rule", "line of the decision table, for a decision"),
+    Column("needs", "what would have to be seen for another one"),
     Column("evidence", "what a ruling rests on"),
 )
+
+#: The rules of events that only one rule makes.
+_RULES = {
+    "steps.wanted": "kind.submit",
+    "submission.intended": "submit",
+    "submission.refused": "submit.refused",
+    "submission.abandoned": "submission.abandoned",
+    "post.wanted": "kind.post",
+    "change.wanted": "kind.propose",
+    "change.seen": "change.seen",
+}
 
 
 def chain_rows(folder: RunFolder) -> Iterator[Mapping[str, object]]:
     """Yield one row per event of the journal, in order."""
     for transaction in Journal(folder).transactions():
         for event in transaction.events:
+            rule = rule_of(event)
             yield {
                 "at": stamp(transaction.at),
                 "seq": transaction.seq,
                 "by": f"{transaction.by.host}:{transaction.by.pid}",
                 "event": event.type,
                 "text": describe(event),
-                "evidence": event.evidence if isinstance(event, ev.TryEnded) else None,
+                "rule": rule or None,
+                "needs": _needs(event, rule) or None,
+                "evidence": event.evidence if isinstance(event, ev.TryEnded | ev.RunParked) else None,
             }
 
 
@@ -51,15 +69,44 @@ def chain_text(folder: RunFolder, awaited: Sequence[Mapping[str, object]]) -> st
             lines.append(f"{row['at']}  #{row['seq']} by {row['by']}")
             seen = int(str(row["seq"]))
         lines.append(f"    {row['event']:<22} {harmless(str(row['text']))}")
-        if row["evidence"]:
-            lines.append(f"    {'':<22}   evidence: {harmless(json.dumps(row['evidence'], sort_keys=True))}")
+        if row["rule"]:
+            lines += _rests_on(row, told=row["event"] != "try.ended")
     if awaited:
         lines += ["", "now"]
     for line in awaited:
         lines.append(f"    {line['subject']}: {line['decision']} by {line['rule']}: {harmless(str(line['reason']))}")
-        if line["needs"]:
-            lines.append(f"        for another decision: {harmless(str(line['needs']))}")
+        lines += _rests_on(line)
     return "\n".join(lines) + "\n"
+
+
+def _rests_on(row: Mapping[str, Any], *, told: bool = False) -> Iterator[str]:
+    """What one decision rests on, and what would have to be seen for another; ``told``: its rule is yet to be named."""
+    if told:
+        yield f"        by {row['rule']}"
+    for line in seen_lines(row.get("evidence") or {}):
+        yield f"        {harmless(line)}"
+    if row["needs"]:
+        yield f"        for another decision: {harmless(str(row['needs']))}"
+
+
+def rule_of(event: ev.Event) -> str:
+    """Name the line of the decision table by which an event came into the journal; empty for what decides nothing."""
+    match event:
+        case ev.TryEnded() | ev.RunParked():
+            return event.rule
+        case ev.SubmissionBound():
+            return "submission.adopted" if event.adopted else ""
+        case ev.PersonDecided():
+            return f"person.{event.action}"
+        case ev.RunEnded():
+            return "person.end" if event.ending == "operator" else "kind.end"
+    return _RULES.get(event.type, "")
+
+
+def _needs(event: ev.Event, rule: str) -> str:
+    if isinstance(event, ev.RunParked):
+        return "a person's decision" + (", or a row or record that ends these tries" if event.tries else "")
+    return lasting(rule)
 
 
 def describe(event: ev.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one line for each kind of event
@@ -86,7 +133,7 @@ def describe(event: ev.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one line
         case ev.RunParked():
             return f"{event.question} ({event.reason})"
         case ev.PersonDecided():
-            return f"{event.action} by {event.who}: {event.reason}"
+            return f"{event.action}{', by force,' if event.force else ''} by {event.who}: {event.reason}"
         case ev.CancelAsked():
             return f"{', '.join(event.submissions)}: {event.reason}"
         case ev.AccountingArchived():

@@ -70,35 +70,17 @@ def advance(context: typer.Context, run: Run, wait: Wait = 0.0, dry_run: DryRun 
 
 
 def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool, quiet: bool) -> None:
-    from outerloop_hpc.cli.output import Column  # noqa: PLC0415 - only when the command runs
+    from outerloop_hpc.cli.decisions import DECISION_COLUMNS, decision_row  # noqa: PLC0415 - only when it runs
     from outerloop_hpc.cli.polite import polite_lock  # noqa: PLC0415 - as above
     from outerloop_hpc.cli.wiring import build_lanes  # noqa: PLC0415 - heavy
     from outerloop_hpc.engine.tick import Pass  # noqa: PLC0415 - as above
 
-    columns = (
-        Column("run", "run id, or lane and target"),
-        Column("subject", "step and try, submission, or order"),
-        Column("decision", "what is done, or wait / alive"),
-        Column("rule", "line of the decision table"),
-        Column("reason", "why", cut=True),
-        Column("needs", "what would have to be seen for another decision", shown=False, cut=True),
-    )
-    out.offer(columns)
+    out.offer(DECISION_COLUMNS)
     with polite_lock(here.layout, wanted=not dry_run), ExitStack() as opened:
         targets = opened.enter_context(here.targets(dry_run=dry_run)) if launch else None
         lanes = () if targets is None else build_lanes(targets, here.engine.hands.forges, dry_run=dry_run)
         result = Pass(here.engine, launch=launch, dry_run=dry_run, lanes=lanes).run()
-    rows = [
-        {
-            "run": run,
-            "subject": line.subject,
-            "decision": line.verdict,
-            "rule": line.rule,
-            "reason": line.reason,
-            "needs": line.needs,
-        }
-        for run, line in result.lines
-    ]
+    rows = (decision_row(run, line, evidence=out != Out()) for run, line in result.lines)
     meta = {
         "dry_run": dry_run,
         "held": result.held,
@@ -118,7 +100,7 @@ def _pass(here: Session, command: str, out: Out, *, launch: bool, dry_run: bool,
         },
     }
     if not quiet:
-        out.show(here, command, columns, rows, meta=meta)
+        out.show(here, command, DECISION_COLUMNS, rows, meta=meta)
     raise typer.Exit(say_how_it_went(result, quiet=quiet))
 
 

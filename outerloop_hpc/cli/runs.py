@@ -91,10 +91,12 @@ def end(
 
     Example: outerloop-hpc runs end 1a2b3c4d --reason "wrong image"
 
+    Example: outerloop-hpc runs end 1a2b3c4d --force --reason "the cluster is gone" --dry-run
+
     With --force it is also closed without knowing what became of its jobs: for a Slurm that will not answer any more,
     or files that stay unreadable. Jobs that did not start are kept from starting, the others are asked to end once,
-    and what they still bring changes nothing. `runs end 1a2b3c4d --force --reason "cluster is gone" --dry-run` says
-    what is not known. Only a forge that must be told is still waited for.
+    and what they still bring changes nothing. Only a forge that must be told is still waited for. --dry-run says what
+    is not known.
     """
     decide(session(context), run, "end", reason, dry_run=dry_run, force=force)
 
@@ -124,7 +126,8 @@ def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_ru
     folder = find(here.layout, run)
     state = watch.load(here.layout, folder.run_id).state
     if state.ended is not None and not (force and not state.closed):
-        raise UsageError(f"{folder.run_id} has ended ({state.ended.ending}); an ending is final")
+        final = "it is closed, nothing is left to force" if force else "an ending is final"
+        raise UsageError(f"{folder.run_id} has ended ({state.ended.ending}); {final}")
     if action == "resume" and state.parked is None:
         raise UsageError(f"{folder.run_id} is not parked; it goes on by itself")
     who, how = getpass.getuser(), " by force" if force else ""
@@ -172,6 +175,7 @@ def explain(context: typer.Context, run: Run, *, out: Out) -> None:
 
 def _awaited(here: Session, run_id: str) -> Iterator[Mapping[str, object]]:
     """What a pass would decide now, by the same code as the pass itself; nothing for a closed run."""
+    from outerloop_hpc.cli.decisions import decision_row  # noqa: PLC0415 - only explain needs it
     from outerloop_hpc.engine import runs as all_runs  # noqa: PLC0415 - heavy
     from outerloop_hpc.engine.tick import Pass  # noqa: PLC0415 - as above
 
@@ -179,12 +183,6 @@ def _awaited(here: Session, run_id: str) -> Iterator[Mapping[str, object]]:
         return
     result = Pass(here.engine, launch=False, dry_run=True, only=[run_id]).run()
     for _, line in result.lines:
-        yield {
-            "subject": line.subject,
-            "decision": line.verdict,
-            "rule": line.rule,
-            "reason": line.reason,
-            "needs": line.needs,
-        }
+        yield decision_row(run_id, line, evidence=True)
     for _, fault in result.faults:
         yield {"subject": "run", "decision": "fault", "rule": "fault", "reason": fault, "needs": "a readable file"}

@@ -132,12 +132,17 @@ class TryEnded(Value):
 
 
 class RunParked(Value):
-    """The run waits for a person. ``tries`` are those that nobody can account for: a resume gives them up."""
+    """The run waits for a person. ``tries`` are those that nobody can account for: a resume gives them up.
+
+    ``rule`` names the line of the decision table, ``evidence`` what it rests on; earlier versions wrote neither.
+    """
 
     type: Literal["run.parked"] = "run.parked"
     question: str
     reason: str
     tries: tuple[Element, ...] = ()
+    rule: str = ""
+    evidence: dict[str, Any] = Field(default_factory=dict)
 
 
 class PersonDecided(Value):

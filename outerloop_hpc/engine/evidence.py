@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from outerloop_hpc.engine import records
+from outerloop_hpc.engine.spec import stamp
 from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.slurm.identity import attempts, matches, newest
 from outerloop_hpc.slurm.port import AccountingRow, Answer, Availability, JobRef, Observation, QueueRow, Row
@@ -24,6 +25,25 @@ class Files:
     interrupted: records.Interrupted | None = None
     fault: str = ""
     begun: bool = False
+
+    def summary(self) -> dict[str, Any]:
+        """Return what there is, with the times that the job wrote, by its own host's clock."""
+        found: dict[str, Any] = {}
+        if (record := self.record) is not None:
+            times = {"started_at": stamp(record.started_at), "ended_at": stamp(record.ended_at)}
+            found["record"] = {"outcome": record.outcome, "nonce": record.nonce, **times}
+        if (claim := self.claim) is not None:
+            found["claim"] = {"host": claim.holder.host, "job_id": claim.holder.job_id, "at": stamp(claim.at)}
+            if claim.abandoned:
+                found["claim"]["taken_by_reconciler"] = True
+        if self.interrupted is not None:
+            found["interrupted"] = self.interrupted.signal
+            found["interrupted_at"] = stamp(self.interrupted.at)
+        if self.begun:
+            found["begun"] = True
+        if self.fault:
+            found["unreadable"] = self.fault
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +72,17 @@ class Evidence:
         """Return the evidence as it goes into the journal: small, and enough to explain the ruling later."""
         found: dict[str, Any] = {"queue": _said(self.look.queue, self.look.queue_row)}
         found["accounting"] = _said(self.look.accounting, self.look.accounting_row)
+        queued = self.look.queue_row
+        if queued is not None:
+            found["queue_row"] = {"reason": queued.reason, "submit": queued.submit, "nodes": queued.nodes}
         row = self.look.accounting_row
         if row is not None:
             found["accounting_times"] = {"submit": row.submit, "start": row.start, "end": row.end}
             found["exit_code"] = list(row.exit_code) if row.exit_code else None
             found["cancelled_by"] = row.cancelled_by
-        if self.files.record is not None:
-            found["record"] = {"outcome": self.files.record.outcome, "nonce": self.files.record.nonce}
-        if self.files.claim is not None:
-            found["claim"] = {"host": self.files.claim.holder.host, "job_id": self.files.claim.holder.job_id}
-        if self.files.interrupted is not None:
-            found["interrupted"] = self.files.interrupted.signal
+            if self.look.steps:
+                found["accounting_steps"] = list(self.look.steps)
+        found.update(self.files.summary())
         if self.look.foreign:
             found["not_ours"] = list(self.look.foreign)
         return found

@@ -66,8 +66,6 @@ def forced(planner: Planner) -> Iterator[tuple[Step, Try, Submission, Ruling]]:
         return
     for step, current, submission in list(planner.state.open_tries()):
         known = planner.rulings.get((step.spec.key, current.number))
-        unsure = "whether it ever became a job" if submission.status != "bound" else "everything: nobody looked"
-        reason = (
-            f"{decided.who} ended it by force: {decided.reason}; not known was: {unsure if known is None else known}"
-        )
-        yield step, current, submission, Ruling(ev.FORCED, "ended", reason, "lost")
+        unsure = "whether it ever became a job" if submission.status != "bound" else "nobody looked in this pass"
+        why = f"{decided.who} ended it by force: {decided.reason}; unsettled: {known or unsure}"
+        yield step, current, submission, Ruling(ev.FORCED, "ended", why, "lost")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine.basis import Basis
 from outerloop_hpc.engine.evidence import Evidence
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.rules import Policy
@@ -76,13 +77,14 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One ruling or decision for people: dry runs, ``explain`` and logs print these."""
+    """One ruling or decision for people: dry runs, ``explain`` and logs print these. ``basis``: what it rests on."""
 
     subject: str
     rule: str
     verdict: str
     reason: str
     needs: str = ""
+    basis: Basis | None = None
 
 
 @dataclass(frozen=True, slots=True)

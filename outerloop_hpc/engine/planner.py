@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine.basis import Basis
 from outerloop_hpc.engine.fold import apply
 from outerloop_hpc.engine.plan import Input, Line
 
@@ -29,6 +30,8 @@ class Planner:
         )
         self.state = apply(self.state, transaction)
 
-    def say(self, subject: str, rule_name: str, verdict: str, reason: str, needs: str = "") -> None:
+    def say(
+        self, subject: str, rule_name: str, verdict: str, reason: str, needs: str = "", basis: Basis | None = None
+    ) -> None:
         """Add a line for people."""
-        self.lines.append(Line(subject, rule_name, verdict, reason, needs))
+        self.lines.append(Line(subject, rule_name, verdict, reason, needs, basis))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine import kind as kinds
 from outerloop_hpc.engine import outbound, people
+from outerloop_hpc.engine.basis import LASTING, LookupBasis, TryBasis, lasting
 from outerloop_hpc.engine.closing import closing, let_go
 from outerloop_hpc.engine.evidence import Evidence, Files, Look
 from outerloop_hpc.engine.plan import Input, Line, Plan
@@ -59,18 +61,20 @@ def plan(given: Input) -> Plan:
 
 
 def _tries(planner: Planner) -> None:
-    host = planner.given.here.host
+    host, forced = planner.given.here.host, planner.state.forced is not None
     ended: list[ev.Event] = []
     sightings: list[ev.Sighting] = []
     asks: list[tuple[Line, ev.Element]] = []
-    for step, current, ruling, evidence in list(_rulings(planner)):
-        line = Line(f"{step.spec.key} try {current.number}", ruling.rule, ruling.verdict, ruling.reason, ruling.needs)
+    for step, current, ruling, basis in list(_rulings(planner)):
+        subject, needs = f"{step.spec.key} try {current.number}", ruling.needs or LASTING.get(ruling.rule, "")
+        line = Line(subject, ruling.rule, ruling.verdict, ruling.reason, needs, basis)
         planner.lines.append(line)
-        planner.rulings[step.spec.key, current.number] = ruling.reason
+        if forced:
+            planner.rulings[step.spec.key, current.number] = ruling.reason
         if ruling.verdict == "ended" and ruling.outcome is not None:
-            ended.append(_try_ended(step.spec.key, current.number, ruling, evidence))
+            ended.append(_try_ended(step.spec.key, ruling, basis))
             continue
-        if (seen := _sighting(current, ruling, evidence)) is not None:
+        if (seen := _sighting(current, ruling, basis.evidence)) is not None:
             sightings.append(seen)
         if ruling.verdict == "ask":
             asks.append((line, ev.Element(step=step.spec.key, try_number=current.number)))
@@ -80,7 +84,9 @@ def _tries(planner: Planner) -> None:
     if asks and planner.state.parked is None and planner.state.ended is None:
         first = asks[0][0]
         question = f"{first.subject}: what became of it? Resume to try again, or end the run."
-        planner.add(ev.RunParked(question=question, reason=first.reason, tries=tuple(asked for _, asked in asks)))
+        told = {} if first.basis is None else first.basis.told()
+        tries = tuple(asked for _, asked in asks)
+        planner.add(ev.RunParked(question=question, reason=first.reason, tries=tries, rule=first.rule, evidence=told))
 
 
 def _sighting(current: Try, ruling: Ruling, evidence: Evidence) -> ev.Sighting | None:
@@ -97,14 +103,14 @@ def _sighting(current: Try, ruling: Ruling, evidence: Evidence) -> ev.Sighting |
     )
 
 
-def _rulings(planner: Planner) -> Iterator[tuple[Step, Try, Ruling, Evidence]]:
+def _rulings(planner: Planner) -> Iterator[tuple[Step, Try, Ruling, TryBasis]]:
     """Rule on every open try that there is evidence about; one without a job id only by what its job left."""
     given = planner.given
     for step, current, submission in planner.state.open_tries():
         evidence = given.evidence.get((submission.name, current.index))
         if evidence is None:
             continue
-        files = evidence.files
+        files, silent = evidence.files, given.silent.get(submission.compute)
         if submission.status != "bound" and not (files.record or files.claim or files.fault):
             continue
         ruling = rule(
@@ -114,29 +120,34 @@ def _rulings(planner: Planner) -> Iterator[tuple[Step, Try, Ruling, Evidence]]:
             now=given.now,
             host=given.here.host,
             policy=given.policies[submission.compute],
-            silent=given.silent.get(submission.compute),
+            silent=silent,
         )
         if ruling.verdict == "wait" and submission.status != "bound" and not files.fault:
             continue
-        yield step, current, people.in_person(planner, step, current, ruling, evidence), evidence
+        basis = TryBasis(evidence, current, submission, given.now, silent)
+        yield step, current, people.in_person(planner, step, current, ruling, evidence), basis
 
 
 def _force(planner: Planner) -> None:
     ended = []
     for step, current, submission, ruling in people.forced(planner):
         evidence = planner.given.evidence.get((submission.name, current.index), _NOT_LOOKED)
-        planner.say(f"{step.spec.key} try {current.number}", ruling.rule, ruling.verdict, ruling.reason)
-        ended.append(_try_ended(step.spec.key, current.number, ruling, evidence))
+        silent = planner.given.silent.get(submission.compute)
+        basis = TryBasis(evidence, current, submission, planner.given.now, silent)
+        subject = f"{step.spec.key} try {current.number}"
+        planner.say(subject, ruling.rule, ruling.verdict, ruling.reason, lasting(ruling.rule), basis)
+        ended.append(_try_ended(step.spec.key, ruling, basis))
     planner.add(*ended)
 
 
-def _try_ended(key: str, number: int, ruling: Ruling, evidence: Evidence) -> ev.TryEnded:
+def _try_ended(key: str, ruling: Ruling, basis: TryBasis) -> ev.TryEnded:
+    evidence = basis.evidence
     record, row = evidence.files.record, evidence.look.accounting_row
     node = record.holder.host if record is not None else row.columns.get("NodeList", "") if row is not None else ""
     assert ruling.outcome is not None  # noqa: S101 - narrows the type; the caller checked
     return ev.TryEnded(
         step=key,
-        try_number=number,
+        try_number=basis.current.number,
         outcome=ruling.outcome,
         rule=ruling.rule,
         reason=ruling.reason,
@@ -144,7 +155,7 @@ def _try_ended(key: str, number: int, ruling: Ruling, evidence: Evidence) -> ev.
         node="" if node == "None assigned" else node,
         node_unfit=record is not None and record.node_unfit,
         begun=evidence.files.begun,
-        evidence=evidence.summary(),
+        evidence=basis.told(),
         record_outcome=record.outcome if record is not None else "",
         payload=record.payload if record is not None and ruling.outcome == "done" else {},
     )
@@ -157,24 +168,26 @@ def _unbound(planner: Planner) -> tuple[str, ...]:
         known = given.unbound.get(name)
         if submission.status != "intended" or known is None:
             continue
+        tell = partial(planner.say, name, basis=LookupBasis(submission, given.now, known.found, known.answered))
         if known.found is not None:
             reason = "the scheduler knows a job of this name"
             bound = ev.SubmissionBound(
                 name=name, job_id=known.found, cluster=submission.cluster, adopted=True, reason=reason
             )
             planner.add(bound)
-            planner.say(name, "submission.adopted", "bound", f"{reason}: {known.found}")
+            tell("submission.adopted", "bound", f"{reason}: {known.found}", lasting("submission.adopted"))
         elif not known.answered:
-            planner.say(name, "submission.unknown", "wait", "the scheduler did not answer", "squeue and sacct answers")
+            tell("submission.unknown", "wait", "the scheduler did not answer", "squeue and sacct answers")
         elif name in faulty:
             needs = "readable files of its tries"
-            planner.say(name, "submission.unreadable", "wait", "its job left a file that cannot be read", needs)
+            tell("submission.unreadable", "wait", "its job left a file that cannot be read", needs)
         elif _surfaced_by(submission, given) > given.now:
             lag = given.policies[submission.compute].submit_lag_s
-            planner.say(name, "submission.lagging", "wait", "no job of this name yet", f"{lag:g} s of this, or a job")
+            tell("submission.lagging", "wait", "no job of this name yet", f"{lag:g} s of this, or a job")
         elif planner.state.forced is None:
             abandon.append(name)
-            planner.say(name, "submission.abandoned", "abandon", "it never reached the scheduler")
+            needs = "a job that claimed first: it is adopted"
+            tell("submission.abandoned", "abandon", "it never reached the scheduler", needs)
     return tuple(abandon)
 
 
@@ -191,7 +204,7 @@ def _decide(planner: Planner) -> None:
         last = next(s.last for s in planner.state.steps.values() if s.refusals() == refused)
         reason = last.reason if last else ""
         question = f"{refused} submissions in a row came to nothing; mend the cause, then resume or end the run"
-        planner.add(ev.RunParked(question=question, reason=reason))
+        planner.add(ev.RunParked(question=question, reason=reason, rule="submit.refused"))
         planner.say("run", "submit.refused", "ask", reason)
         return
     for decision in given.kind.plan(kinds.view_of(given.read_spec, planner.state, given.now)):
@@ -208,7 +221,7 @@ def _take_decision(planner: Planner, decision: kinds.Decision) -> None:
                 planner.add(ev.StepsWanted(steps=new, reason=reason))
                 planner.say("run", "kind.submit", "submit", reason)
         case kinds.Ask(question, reason):
-            planner.add(ev.RunParked(question=question, reason=reason))
+            planner.add(ev.RunParked(question=question, reason=reason, rule="kind.ask"))
             planner.say("run", "kind.ask", "ask", reason, question)
         case kinds.Cancel(keys, reason):
             held = {s.name for step, _, s in planner.state.open_tries() if step.spec.key in keys and not s.cancel_asked}
@@ -256,7 +269,7 @@ def _launch(planner: Planner) -> None:
         most=here.launches,
     )
     if question := over_budget(planner.state, intents, lambda: given.spec.gpu_hours):
-        planner.add(ev.RunParked(question=question, reason="its GPU hours are used up"))
+        planner.add(ev.RunParked(question=question, reason="its GPU hours are used up", rule="launch.budget"))
         planner.say("run", "launch.budget", "ask", question)
         return
     planner.add(*intents)

@@ -171,7 +171,8 @@ def _by_queue(evidence: Evidence) -> Ruling | None:
 def _alive(word: str, reason: str) -> Ruling:
     """Thousands of elements get the same ruling; it is one frozen value."""
     why = f" ({reason})" if reason not in {"", "None"} else ""
-    return Ruling("queue.alive", "alive", f"the queue says {word}{why}", absent=False, word=word)
+    needs = "the job gone from the queue, or its record"
+    return Ruling("queue.alive", "alive", f"the queue says {word}{why}", absent=False, word=word, needs=needs)
 
 
 def _by_accounting(evidence: Evidence, submission: Submission, absence: _Absence) -> Ruling:

@@ -51,7 +51,7 @@ def rules_in_code() -> set[str]:
     """Every name that ends up in the ``rule`` column: where each function that makes one takes it."""
     places = {
         "rules": {"Ruling": 0},
-        "reconcile": {"say": 1},
+        "reconcile": {"say": 1, "tell": 0},
         "people": {"Ruling": 0},
         "outbound": {"say": 1},
         "serve": {"say": 2},

@@ -219,7 +219,8 @@ def test_explain_tells_every_event_and_what_it_rests_on(cli: Cli, state: Layout)
     assert rows[-1]["evidence"] == {"queue": "no row"}
     text = cli("explain", RUNNING).out
     assert "measure-1 try 1: done by record.final: says completed" in text
-    assert '{"queue": "no row"}' in text
+    assert "        queue: no row\n" in text, "a journal of an earlier version knows no more"
+    assert "for another decision: nothing: the first record of a try stays" in text
 
 
 def test_a_dry_advance_says_what_it_would_do_and_writes_nothing(cli: Cli, state: Layout) -> None:
@@ -405,7 +406,10 @@ def test_a_dry_run_prints_its_decisions_and_writes_nothing(cli: Cli, state: Layo
     assert (NEW, "submit", "kind.submit") in decisions
     assert (NEW, "submit", "submit") in decisions
     assert (WAITING, "resume", "person.resume") in decisions
-    assert all(row["reason"] for row in said.rows)
+    assert all(row["reason"] and {"evidence", "needs"} <= set(row) for row in said.rows)
+    (unsettled,) = [row for row in said.rows if row["run"] == RUNNING and " try " in row["subject"]]
+    assert unsettled["needs"] == "a row, a record, or 3600 s of this"
+    assert unsettled["evidence"]["job"] == {"id": "7_1", "name": "ol.iris.1"}
     assert json.loads(said.out)["dry_run"] is True
     assert json.loads(said.out)["submitted"] == 0
 

@@ -69,7 +69,7 @@ def test_force_ends_and_closes_at_once_and_says_what_was_not_known(seen: Any, un
     made = one.plan(seen, inbox=[force()])
     ended = try_of(one)
     assert (ended.outcome, ended.rule) == ("lost", "person.forced")
-    assert ended.reason.startswith("bob ended it by force: because; not known was: ")
+    assert ended.reason.startswith("bob ended it by force: because; unsettled: ")
     assert unknown in ended.reason
     assert one.state.ended is not None
     assert one.state.ended.ending == "operator"

@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import pytest
 
+from outerloop_hpc.engine.basis import LASTING
 from outerloop_hpc.engine.evidence import Evidence as Seen
 from outerloop_hpc.engine.evidence import Files, Index, Look
 from outerloop_hpc.engine.records import RecordOutcome
@@ -221,6 +222,7 @@ def differences(files: str, columns: Mapping[str, Mapping[Any, int]], looks: Loo
             first.add(line.number)
             current, sub = _TRIES[lacked, queue], _SUBMISSIONS[asked]
             found = rule(seen, current, sub, now=NOW, host="tick1", policy=POLICY)
+            assert found.needs or found.rule in LASTING, f"{found.rule} does not say what would change it"
             if (found.rule, found.verdict, found.outcome or "") != (line.rule, line.verdict, line.outcome):
                 about = " | ".join(map(str, (files, queue, accounting, lacked, asked)))
                 wrong.append(f"{about}: row {line.number} says {line.rule}, the code {found}")

@@ -138,7 +138,7 @@ def unnamed(made: Plan) -> tuple[Any, ...]:
     """A plan without the names of what is not ours."""
     events = [
         event.model_copy(update={"evidence": {k: v for k, v in event.evidence.items() if k != "not_ours"}})
-        if isinstance(event, ev.TryEnded)
+        if isinstance(event, ev.TryEnded | ev.RunParked)
         else event
         for event in made.events
     ]
