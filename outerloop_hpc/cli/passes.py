@@ -15,7 +15,7 @@ from outerloop_hpc.errors import Exit
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print faults only; for cron and timers.")]
 
 if TYPE_CHECKING:
-    from outerloop_hpc.engine.tick import PassResult
+    from outerloop_hpc.engine.passresult import PassResult
 
 
 def register(app: typer.Typer) -> None:

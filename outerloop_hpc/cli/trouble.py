@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from outerloop_hpc.cli.session import talk
 
 if TYPE_CHECKING:
-    from outerloop_hpc.engine.tick import PassResult
+    from outerloop_hpc.engine.passresult import PassResult
 
 #: When squeue prints rubbish, each of thousands of lines is a problem; people read the first ones.
 _MOST_PROBLEMS = 20

@@ -18,11 +18,12 @@ from outerloop_hpc.engine import changes, fit, letgo, reconcile, room, runs, sil
 from outerloop_hpc.engine.carry import Carrier, Hands, leave_live_index
 from outerloop_hpc.engine.events import PersonDecided
 from outerloop_hpc.engine.evidence import Index
-from outerloop_hpc.engine.housekeeping import Housekeeping, Share, Tidied
+from outerloop_hpc.engine.housekeeping import Housekeeping, Share
 from outerloop_hpc.engine.journal import Overtaken
 from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.lane import Lane, Order, Remark
 from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.passresult import PassResult
 from outerloop_hpc.engine.patience import Patients, spared
 from outerloop_hpc.engine.plan import Here, Input, Line, Plan
 from outerloop_hpc.engine.rules import Policy
@@ -79,38 +80,6 @@ class Engine:
     def compute(self) -> Compute:
         """Where new submissions go."""
         return self.hands.computes[self.default]
-
-
-@dataclass(slots=True)
-class PassResult:
-    """What one pass saw and did.
-
-    Attributes:
-        lines: (run id or lane, ruling or decision).
-        faults: (run id, text) of runs that could not be handled.
-        problems: sources that did not answer, submissions that were refused.
-        held: why nothing was launched; empty when launches were allowed.
-        parked: live runs that wait for a person.
-        refused: submissions that the scheduler refused; they are tried again after a pause.
-        notes: what is as it should be, and good to know.
-        spared_s: over 0 when a scheduler was not asked, because it was just before: seconds until it may be again.
-        tidied: what was cleared away.
-    """
-
-    lines: list[tuple[str, Line]] = field(default_factory=list)
-    faults: list[tuple[str, str]] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    held: str = ""
-    live: int = 0
-    submitted: int = 0
-    closed: int = 0
-    parked: int = 0
-    refused: int = 0
-    calls: int = 0
-    unavailable: bool = False
-    notes: list[str] = field(default_factory=list)
-    spared_s: float = 0.0
-    tidied: Tidied = field(default_factory=Tidied)
 
 
 class Pass:

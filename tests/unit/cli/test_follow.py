@@ -11,7 +11,8 @@ import pytest
 from outerloop_hpc.cli import follow as following
 from outerloop_hpc.cli.session import Session
 from outerloop_hpc.engine import runs
-from outerloop_hpc.engine.tick import Engine, PassResult
+from outerloop_hpc.engine.passresult import PassResult
+from outerloop_hpc.engine.tick import Engine
 from outerloop_hpc.errors import Exit
 from tests.bench.queue import MemoryCompute
 from tests.bench.statefolder import StateFolder, engine

@@ -14,8 +14,9 @@ from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine import inbox, records, runs, watch
 from outerloop_hpc.engine.kind import Post
 from outerloop_hpc.engine.layout import element_file
+from outerloop_hpc.engine.passresult import PassResult
 from outerloop_hpc.engine.plan import Unbound
-from outerloop_hpc.engine.tick import Pass, PassResult
+from outerloop_hpc.engine.tick import Pass
 from outerloop_hpc.errors import TryLater
 from outerloop_hpc.slurm.port import Answer, Availability, JobRef, Observation
 from tests.bench.queue import MemoryCompute

@@ -15,11 +15,12 @@ import pytest
 from outerloop_hpc.engine import inbox, runs
 from outerloop_hpc.engine.evidence import ref_of
 from outerloop_hpc.engine.lane import Order
+from outerloop_hpc.engine.passresult import PassResult
 from outerloop_hpc.engine.patience import Patience
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.engine.submissions import due_at
-from outerloop_hpc.engine.tick import Engine, Pass, PassResult
+from outerloop_hpc.engine.tick import Engine, Pass
 from outerloop_hpc.engine.watch import load
 from outerloop_hpc.process import Finished
 from outerloop_hpc.slurm.breaker import Breaker
