@@ -37,12 +37,12 @@ def test_rows_of_earlier_jobs_with_the_same_ids_conclude_nothing(project: Projec
     cluster.wait_idle()
     cluster.reset_job_ids(int(failed), int(failed) + 1000)
 
+    # Jobs that begin and end while accounting is away have no row of their own for seconds after that: the old one
+    # answers, alone.
+    cluster.accounting_down()
     runs = [project.bench(1), project.bench(2)]
     assert [project.submission(run).job_id for run in runs] == [failed, cancelled]
-    assert {row["decision"] for row in project.rows("reconcile")} <= {"alive", "wait"}
     project.wait_patients(2)
-    # A job that ends while accounting is away has no row of its own for seconds after that: only the old one answers.
-    cluster.accounting_down()
     for run in runs:
         project.kill_job(project.holder(run))
     project.wait(lambda: not cluster.jobs(), "the end of both jobs")
