@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from outerloop_hpc import fsio
+from outerloop_hpc import effects, fsio
 from outerloop_hpc.errors import TryLater, UsageError
 from outerloop_hpc.target.compose import Signature
 from outerloop_hpc.target.git import GitRefused
@@ -89,7 +89,7 @@ class Branches:
             staging = self.folder.parent / f".tmp-branches-{fsio.nonce()}"
             create_bare(staging, _BRANCH)
             try:
-                staging.rename(self.folder)
+                effects.perform("rename", str(self.folder), lambda: staging.rename(self.folder))
             except OSError as error:
                 if not (self.folder / "HEAD").is_file():
                     raise TryLater(f"{self.folder}: cannot be put into place: {error.strerror}; run again") from error
