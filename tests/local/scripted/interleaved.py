@@ -102,7 +102,7 @@ def suspended_everywhere(rehearsal: Rehearsal, number: int) -> int:
 
 def _submitting(moment: Moment, kill: int) -> bool:
     """Whether this effect lies between the last look and sbatch."""
-    return moment.effects[kill - 1][1].endswith(("manifest.json", "submitit", "submission.sh", "sbatch", "scontrol"))
+    return moment.effects[kill - 1][1].endswith(("submitit", "submission.sh", "sbatch", "scontrol"))
 
 
 def _jobs(rehearsal: Rehearsal, name: str) -> list[Job]:
