@@ -20,6 +20,8 @@ from tests.local.steward.lane import TARGET, Lane, new_lane
 #: Longer than any job of these flows; a submission that nobody answered for is given up after two of them.
 STEP_S = 330.0
 _WINDOWS: dict[str, object] = {"confirm_s": 60, "soft_window_s": 150, "submit_lag_s": 600, "backoff_s": 0}
+#: Beside the state folder: a user's own caches, which a command may fill.
+_CACHE = "cache"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Flow:
     @property
     def places(self) -> tuple[Path, ...]:
         """Every folder and file that a command or a job writes."""
-        return self.site.state, self.site.source(), self.diary
+        return self.site.state, self.site.source(), self.diary, self.site.root / _CACHE
 
     def outcome(self) -> dict[str, Any]:
         """Return what must be the same whatever happened on the way, at whatever time."""
@@ -190,7 +192,8 @@ def _noted(diary: Path) -> str:
 
 def _on(site: Site, slurm: FakeSlurm, *, wake: bool = False) -> None:
     site.extend(f'[slurm]\npython = "{slurm.python}"\ntimeout_s = 20\nwake = {json.dumps(wake)}\n')
-    site.how.update({**slurm.order(), "polite": False})
+    env = {**slurm.env, "XDG_CACHE_HOME": str(site.root / _CACHE)}
+    site.how.update({**slurm.order(), "env": env, "polite": False})
 
 
 def _opened(lane: Lane, *orders: str) -> Stage:

@@ -23,12 +23,11 @@ def stopped(rehearsal: Rehearsal, moment: Moment, kill: int, name: str) -> Ended
     return ended
 
 
-def goes_on(rehearsal: Rehearsal, name: str, where: str) -> Ended:
-    """Let it go on to its end."""
-    ended = rehearsal.flow.driver.go_on(name)
+def goes_on(rehearsal: Rehearsal, begun: Ended, name: str, where: str) -> None:
+    """Let it go on to its end, if it stands still."""
+    ended = rehearsal.flow.driver.go_on(name) if begun.status == STOPPED else begun
     assert ended.status in _FINE, f"{where}: {ended.status}\n{ended.out}\n{ended.err}"
     assert "Traceback" not in ended.err, f"{where}\n{ended.err}"
-    return ended
 
 
 def interleaved_everywhere(rehearsal: Rehearsal, number: int) -> int:
@@ -37,10 +36,9 @@ def interleaved_everywhere(rehearsal: Rehearsal, number: int) -> int:
     for kill in range(1, len(moment.effects) + 1):
         moment.before.restore(flow)
         first = stopped(rehearsal, moment, kill, "first")
-        assert first.status == STOPPED
         where = f"another one ran while this stood still: {place(moment, kill, first)}"
         flow.order(*moment.words)
-        goes_on(rehearsal, "first", where)
+        goes_on(rehearsal, first, "first", where)
         rehearsal.ends_well(moment, where)
     return len(moment.effects)
 
@@ -64,9 +62,8 @@ def interleaved_twice(rehearsal: Rehearsal, most: int) -> int:
         first = stopped(rehearsal, moment, one, "first")
         second = stopped(rehearsal, moment, two, "second")
         where = f"two at once: {place(moment, one, first)}, and at effect {two}: {second.effects[-1]}"
-        goes_on(rehearsal, "first", where)
-        if second.status == STOPPED:
-            goes_on(rehearsal, "second", where)
+        goes_on(rehearsal, first, "first", where)
+        goes_on(rehearsal, second, "second", where)
         rehearsal.ends_well(moment, where)
     return len(chosen)
 
@@ -88,7 +85,7 @@ def suspended_everywhere(rehearsal: Rehearsal, number: int) -> int:
         rehearsal.through(moment, where)
         flow.slurm.advance(_HOUR_S)
         taken = len(flow.slurm.taken())
-        goes_on(rehearsal, "first", where)
+        goes_on(rehearsal, first, "first", where)
         late = flow.slurm.taken()[taken:]
         assert not late or _submitting(moment, kill), f"{where}: {late}"
         flow.slurm.advance(STEP_S)

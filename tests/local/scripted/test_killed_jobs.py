@@ -50,7 +50,7 @@ def _without(outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def _killed_everywhere(rehearsal: Rehearsal, number: int, *steps: str) -> int:
-    """Kill jobs of these steps, which a moment submitted, before their k-th effects, until none is left to be killed."""
+    """Kill jobs of these steps, which a moment submitted, before their k-th effects, until none is killed."""
     moment, flow, count = rehearsal.moments[number], rehearsal.flow, 0
     for kill in range(1, _MOST):
         moment.after.restore(flow)
