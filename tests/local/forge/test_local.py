@@ -126,7 +126,7 @@ def test_an_order_can_be_closed_and_is_then_in_nobody_s_way(forge: LocalForge) -
 
 def test_an_order_that_two_close_at_once_is_closed_once(forge: LocalForge, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two merges at the same moment both found it open, and both closed it."""
-    number, said = order(forge), LocalForge._said  # noqa: SLF001 - what is between the look and the word
+    number, said = order(forge), LocalForge._said
 
     def slow(self: LocalForge, *arguments: Any, **keywords: Any) -> Any:
         monkeypatch.setattr(LocalForge, "_said", said)

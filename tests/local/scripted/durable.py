@@ -86,14 +86,18 @@ def leftovers(state: Path) -> list[str]:
 
 
 def commits(*repositories: Path) -> list[str]:
-    """Return what each repository's references name: reference, commit, tree and subject."""
+    """Return what each repository's references name: reference, commit, tree and subject.
+
+    Of what a branch was merged onto only the name: merging again finds the merged one there.
+    """
     form = "%(refname) %(objectname) %(tree) %(subject)"
     there = [folder for folder in repositories if folder.exists()]
-    return [
-        f"{folder.name} {line}"
-        for folder in there
-        for line in git(folder, "for-each-ref", f"--format={form}").splitlines()
-    ]
+    lines = [(folder.name, line) for folder in there for line in _references(folder, form)]
+    return [f"{name} {line.partition(' ')[0] if '/base/' in line.partition(' ')[0] else line}" for name, line in lines]
+
+
+def _references(folder: Path, form: str) -> list[str]:
+    return git(folder, "for-each-ref", f"--format={form}").splitlines()
 
 
 def nameless(line: str) -> str:

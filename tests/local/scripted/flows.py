@@ -17,9 +17,9 @@ from tests.local.scripted import durable
 from tests.local.site import EVALUATE, Site, archived, document, new_site, tiny_target
 from tests.local.steward.lane import TARGET, Lane, new_lane
 
-#: Longer than any job of these flows; a submission that nobody answered for is given up after two of them.
+#: Longer than any job of these flows, and than a submission that nobody answered for is waited for.
 STEP_S = 330.0
-_WINDOWS: dict[str, object] = {"confirm_s": 60, "soft_window_s": 150, "submit_lag_s": 600, "backoff_s": 0}
+_WINDOWS: dict[str, object] = {"confirm_s": 60, "soft_window_s": 150, "submit_lag_s": 300, "backoff_s": 0}
 #: Beside the state folder: a user's own caches, which a command may fill.
 _CACHE = "cache"
 
@@ -134,7 +134,7 @@ def _said(path: Path) -> str:
 
 def _unnamed(line: str) -> str:
     """Leave out the commit, which has times in it, ids and tries; the tree stays, unless a ledger row is in it."""
-    folder, ref, _, tree, subject = [*line.split(" ", 4), ""][:5]
+    folder, ref, _, tree, subject = [*line.split(" ", 4), "", "", ""][:5]
     ref = re.sub(r"/\d+$", "/try", ref)
     shown = "" if subject.startswith("Re-base") else tree
     return f"{folder} {durable.nameless(ref)} {shown} {durable.nameless(subject)}"
