@@ -108,12 +108,16 @@ class Carrier:
             )
 
     def _submit(self, run: LiveRun, intent: ev.SubmissionIntended) -> None:
-        # This process may have been asleep since its commit; whoever went on meanwhile has decided otherwise.
-        run.journal.still_at(run.state)
         compute = self.hands.computes[intent.compute]
         work = self._work(run, intent)
+        # This process may have been asleep since its commit; whoever went on meanwhile has decided otherwise.
+        run.journal.still_at(run.state)
         try:
             bound = compute.submit(work)
+        except OSError:
+            # They may also have closed the run since that look, and removed the folder under our hands.
+            run.journal.still_at(run.state)
+            raise
         except SubmissionRefused as refusal:
             self.refused += 1
             self.problems.append(f"{intent.name}: refused: {refusal}")

@@ -140,8 +140,11 @@ class LocalForge:
         self._close(order_id, self._person(author), body)
 
     def _close(self, order_id: str, author: str, body: str = "") -> None:
+        thread = self._thread(order_id)
+        last = max(number for number, _ in thread.events())
         if self.order(order_id).open:
-            self._thread(order_id).add(self._said("closed", author, body=body))
+            # Whoever closed it since that look has closed it.
+            thread.add(self._said("closed", author, body=body), lambda known: known.kind == "closed", since=last)
 
     def raise_alarm(self, key: str, title: str, body: str) -> None:
         """Open a notice unless one with this key is open."""

@@ -65,13 +65,13 @@ class Thread:
         fsio.make_folder(self.folder)
         return fsio.publish(self.folder / _file(1), first.encoded())
 
-    def add(self, said: Said, unless: Callable[[Said], bool] = lambda _: False) -> int:
-        """Publish one more event and return its number, or that of an earlier one for which ``unless`` holds.
+    def add(self, said: Said, unless: Callable[[Said], bool] = lambda _: False, *, since: int = 0) -> int:
+        """Publish one more event and return its number, or that of one after ``since`` for which ``unless`` holds.
 
-        Every earlier event has been looked at when a number is taken, so what is to be said once is said once,
+        Every event after that has been looked at when a number is taken, so what is to be said once is said once,
         whoever else says it at the same moment.
         """
-        last = 0
+        last = since
         while True:
             for number, known in self.events(since=last):
                 if unless(known):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from outerloop_hpc import fsio
+from outerloop_hpc import effects, fsio
 from outerloop_hpc.errors import TryLater, UsageError
 from outerloop_hpc.target.compose import Signature
 from outerloop_hpc.target.git import GitRefused
@@ -52,26 +52,24 @@ class Branches:
         head = self.head(branch)
         if head is None:
             raise UsageError(f"{self.folder}: there is no branch {branch!r}")
-        base_ref = f"refs/outerloop/base/{fsio.nonce()}"
-        here.fetch(address, f"refs/heads/{checked_branch(onto)}:{base_ref}")
-        try:
-            base = here.resolve(base_ref)
-            if here.is_ancestor(head, base):
-                return base
-            if here.is_ancestor(base, head):
-                merged = head
-            else:
-                tree = here.merged_tree(base, head)
-                if tree is None:
-                    raise UsageError(
-                        f"{branch} and {onto} changed the same lines; close the change, or merge it by hand: "
-                        f"git fetch {self.folder} {branch}"
-                    )
-                signature = Signature(author, f"{author}@localhost", at)
-                merged = here.commit_tree(tree, base, head, message=message, variables=signature.variables())
-            self._push(here, address, merged, onto, branch, base)
-        finally:
-            here.drop_ref(base_ref)
+        # One name for each branch, which stays: one for each merge would be left by every merge that is killed.
+        base_ref = f"refs/outerloop/base/{branch}"
+        here.fetch(address, f"+refs/heads/{checked_branch(onto)}:{base_ref}")
+        base = here.resolve(base_ref)
+        if here.is_ancestor(head, base):
+            return base
+        if here.is_ancestor(base, head):
+            merged = head
+        else:
+            tree = here.merged_tree(base, head)
+            if tree is None:
+                raise UsageError(
+                    f"{branch} and {onto} changed the same lines; close the change, or merge it by hand: "
+                    f"git fetch {self.folder} {branch}"
+                )
+            signature = Signature(author, f"{author}@localhost", at)
+            merged = here.commit_tree(tree, base, head, message=message, variables=signature.variables())
+        self._push(here, address, merged, onto, branch, base)
         return merged
 
     def _push(self, here: Repository, address: str, commit: str, onto: str, branch: str, base: str) -> None:
@@ -89,7 +87,7 @@ class Branches:
             staging = self.folder.parent / f".tmp-branches-{fsio.nonce()}"
             create_bare(staging, _BRANCH)
             try:
-                staging.rename(self.folder)
+                effects.perform("rename", str(self.folder), lambda: staging.rename(self.folder))
             except OSError as error:
                 if not (self.folder / "HEAD").is_file():
                     raise TryLater(f"{self.folder}: cannot be put into place: {error.strerror}; run again") from error

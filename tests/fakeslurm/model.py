@@ -47,7 +47,8 @@ class Fate:
         name: part of the job's name; task: array index, -1 for any; attempt: 1 is the first, 0 for any.
         pending_s: how long it waits beyond the usual; lasts_s: how long it runs.
         body: what the job itself does: ``end`` (carried out when its time is over), ``start`` (at once), ``never``,
-            ``killed`` (begun at its start and killed where the words of an effect hold ``at``).
+            ``killed`` (begun at its start and killed where the words of an effect hold ``at``, or, for ``#7``, before
+            its seventh effect).
         state: what Slurm says at the end; empty: by the exit status of the body.
         requeue: the same job is queued again after that end.
     """

@@ -93,7 +93,8 @@ def _become(asked: dict[str, object], streams: array.array[int]) -> None:
         virtualclock.install(virtualclock.RunningClock(Path(env["FAKESLURM_CLOCK"])))
         if at := env.get("FAKESLURM_KILL"):
             diary = os.open(os.devnull, os.O_WRONLY)
-            effects.install(Reaper(0, "before", diary, None, 0, at=at))
+            number = int(at[1:]) if at[:1] == "#" else 0
+            effects.install(Reaper(number, "before", diary, None, 0, at="" if number else at))
         words = [word for word in words if word != "-u"]
         assert words[0] == "-m"
         sys.argv = words[1:]

@@ -4,7 +4,8 @@ Run as ``python -m tests.local.driver``; one JSON object a line: ``arguments``, 
 (before or after the effect), ``at`` (in place of ``kill``: the first effect whose words hold this), ``signal`` (in
 place of SIGKILL, such as SIGSTOP), ``refuse`` (system calls, see ``refusals``, from effect ``refuse_at`` on),
 ``polite`` (false: no lock between passes), ``later`` (seconds by which the command line believes it is later),
-``env`` (variables), ``clock`` (file with the time of a scripted cluster).
+``env`` (variables), ``clock`` (file with the time of a scripted cluster), ``name`` (of a command line that may stop:
+the answer comes then, too, and ``go_on`` with that name in place of ``arguments`` is the next order for it).
 It answers with one line: ``status`` (negative for a signal), ``effects`` (what was about to be done, in order),
 ``out`` and ``err``.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +26,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
+import git
+import jinja2.ext
 import submitit
+import yaml
 
 from outerloop_hpc import clock, effects
 from outerloop_hpc.cli import archived, bench, chain, follow, listing, main, passes, points, polite, wiring
@@ -35,7 +40,8 @@ from tests.fakeslurm import virtualclock
 from tests.local import refusals
 
 #: Imported before the forks, so that each costs milliseconds.
-_WARM = (archived, bench, chain, follow, listing, main, passes, points, polite, sources, submitit, wiring)
+_CLI = (archived, bench, chain, follow, listing, main, passes, points, polite, wiring)
+_WARM = (*_CLI, git, jinja2, sources, submitit, yaml)
 
 
 @dataclass
@@ -95,31 +101,56 @@ def _no_lock(_layout: Layout, *, wanted: bool = True) -> Iterator[None]:
     yield
 
 
-def answer(order: Mapping[str, Any]) -> dict[str, Any]:
-    """Fork, wait, and say what happened."""
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                carry_out(order, folder)
-            except SystemExit as leaving:
-                status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-            except BaseException as error:  # noqa: BLE001 - the fork must end here, whatever happened
-                os.write(2, f"Traceback: {type(error).__name__}: {error}\n".encode())
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(status)
-        _, status = os.waitpid(child, 0)
-        diary = (folder / "effects").read_text(encoding="utf-8").splitlines()
-        return {
-            "status": os.waitstatus_to_exitcode(status),
-            "effects": [json.loads(line) for line in diary],
-            "out": (folder / "out").read_text(encoding="utf-8"),
-            "err": (folder / "err").read_text(encoding="utf-8"),
-        }
+def answer(order: Mapping[str, Any], stopped: dict[str, tuple[int, Path]]) -> dict[str, Any]:
+    """Fork, or let go on what stopped; wait, and say what happened."""
+    name = order.get("go_on") or order.get("name", "")
+    if "go_on" in order:
+        child, folder = stopped.pop(name)
+        os.kill(child, signal.SIGCONT)
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="outerloop-driver-"))
+        child = _forked(order, folder)
+    _, status = os.waitpid(child, os.WUNTRACED if name else 0)
+    diary = (folder / "effects").read_text(encoding="utf-8").splitlines()
+    said = {
+        "status": -os.WSTOPSIG(status) if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status),
+        "effects": [json.loads(line) for line in diary],
+        "out": (folder / "out").read_text(encoding="utf-8"),
+        "err": (folder / "err").read_text(encoding="utf-8"),
+    }
+    if os.WIFSTOPPED(status):
+        stopped[name] = (child, folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+    return said
+
+
+def _forked(order: Mapping[str, Any], folder: Path) -> int:
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            carry_out(order, folder)
+        except SystemExit as leaving:
+            status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        except BaseException as error:  # noqa: BLE001 - the fork must end here, whatever happened
+            os.write(2, f"Traceback: {type(error).__name__}: {error}\n".encode())
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    return child
+
+
+def serve() -> None:
+    """Carry out every order on stdin; what stands still at the end is killed."""
+    stopped: dict[str, tuple[int, Path]] = {}
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(answer(json.loads(line), stopped)) + "\n")
+        sys.stdout.flush()
+    for child, folder in stopped.values():
+        os.kill(child, signal.SIGKILL)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -172,8 +203,10 @@ class Driver:
         self.send(*arguments, **how)
         return self.answer()
 
+    def go_on(self, name: str) -> Ended:
+        """Let a command line that stopped go on, until it ends."""
+        return self.order(go_on=name)
+
 
 if __name__ == "__main__":
-    for line in sys.stdin:
-        sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
-        sys.stdout.flush()
+    serve()

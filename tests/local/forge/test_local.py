@@ -124,6 +124,23 @@ def test_an_order_can_be_closed_and_is_then_in_nobody_s_way(forge: LocalForge) -
     assert not forge.order(number).open
 
 
+def test_an_order_that_two_close_at_once_is_closed_once(forge: LocalForge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two merges at the same moment both found it open, and both closed it."""
+    number, said = order(forge), LocalForge._said
+
+    def slow(self: LocalForge, *arguments: Any, **keywords: Any) -> Any:
+        monkeypatch.setattr(LocalForge, "_said", said)
+        forge.close_order(number, author="bob")
+        return said(self, *arguments, **keywords)
+
+    monkeypatch.setattr(LocalForge, "_said", slow)
+    forge.close_order(number, author="ann")
+    events = sorted((forge.folder / "orders" / number).iterdir())
+    assert not forge.order(number).open
+    assert len(events) == 2
+    assert "bob" in events[1].read_text(encoding="utf-8")
+
+
 def test_an_alarm_is_raised_once_and_closed_with_a_word(forge: LocalForge) -> None:
     for _ in range(3):
         forge.raise_alarm("contract", "The contract cannot be used", "unknown key")

@@ -9,6 +9,8 @@ from tests.fakeslurm.dialect import DIALECTS
 from tests.fakeslurm.model import Settings
 from tests.fakeslurm.site import Warm
 from tests.local.driver import Driver
+from tests.local.scripted import flows
+from tests.local.scripted.rehearsal import LENGTHS, Rehearsal
 from tests.local.scripted.scripted import Scripted, new_scripted
 from tests.local.site import tiny_target
 
@@ -37,3 +39,19 @@ def made(tmp_path: Path, driver: Driver, warm: Warm) -> Callable[..., Scripted]:
         return new_scripted(tmp_path / f"site-{count}", source, driver, warm, settings or Settings(), **keys)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def rehearsed(tmp_path_factory: pytest.TempPathFactory, driver: Driver, warm: Warm) -> Callable[[str], Rehearsal]:
+    """A flow by its name, carried out once without disturbance."""
+    known: dict[str, Rehearsal] = {}
+
+    def get(name: str) -> Rehearsal:
+        if name not in known:
+            root = tmp_path_factory.mktemp(name)
+            flow = getattr(flows, name)(root, driver, warm)
+            known[name] = Rehearsal.of(flow, root / "kept")
+            assert len(known[name].moments) == LENGTHS[name]
+        return known[name]
+
+    return get
