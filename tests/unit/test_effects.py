@@ -39,6 +39,7 @@ _MAY = {
     "engine/clearing.py remove": "as above",
     "engine/inbox.py done.move": _OWN,
     "engine/room.py _take_a_file": "a probe without a name",
+    "engine/runs.py ensure": "an empty folder says nothing",
     "engine/scratch.py _hold": _SCRATCH,
     "engine/scratch.py _swept": _SCRATCH,
     "engine/scratch.py made": _SCRATCH,
