@@ -25,6 +25,10 @@ _HERE = Path(__file__).parent
 _SLURM_LIMIT_S = 600
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", default="", help="of the slurm tier: only the tests of this version, as in slurm26")
+
+
 def tier_of(path: Path) -> str | None:
     """Return the tier of a test file, or None for a file outside the three folders."""
     parts = path.relative_to(_HERE).parts if path.is_relative_to(_HERE) else ()

@@ -76,14 +76,44 @@ def _tried(suites: Sequence[ET.Element]) -> dict[str, int]:
 
 def pytest_tier(tier: str, options: Sequence[str] = ()) -> Count:
     """Run one tier's folder with this Python."""
+    return side_by_side(tier, [options])
+
+
+def side_by_side(tier: str, shares: Sequence[Sequence[str]]) -> Count:
+    """Run a tier's folder once for each of these options, all at the same time; what they print comes one by one."""
     folder = CHECKOUT / "tests" / tier
     if not folder.is_dir():
         return Count(tier, trouble=f"there is no folder tests/{tier}")
     with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch) / "report.xml"
-        argv = [sys.executable, "-m", "pytest", str(folder), "-q", f"--junitxml={report}", *options]
-        status = subprocess.run(argv, cwd=CHECKOUT, check=False).returncode
-        return counted(tier, report.read_text(encoding="utf-8") if report.exists() else "", status)
+        running = []
+        for number, options in enumerate(shares):
+            report, printed = Path(scratch, f"{number}.xml"), Path(scratch, f"{number}.txt")
+            argv = [sys.executable, "-m", "pytest", str(folder), "-q", f"--junitxml={report}", *options]
+            with printed.open("wb") as out:
+                to = None if len(shares) == 1 else out
+                running.append((report, printed, subprocess.Popen(argv, cwd=CHECKOUT, stdout=to, stderr=to)))
+        counts = []
+        for report, printed, process in running:
+            status = process.wait()
+            _say(printed.read_text(encoding="utf-8", errors="replace"))
+            counts.append(counted(tier, report.read_text(encoding="utf-8") if report.exists() else "", status))
+        return together(tier, counts)
+
+
+def together(tier: str, counts: Sequence[Count]) -> Count:
+    """Add up the shares of one tier; each of them has to be good by itself."""
+    tried: Counter[str] = Counter()
+    for count in counts:
+        tried.update(count.tried)
+    nothing = "a share ran no test" if any(count.passed + count.skipped + count.failed == 0 for count in counts) else ""
+    return Count(
+        tier,
+        sum(count.passed for count in counts),
+        sum(count.failed for count in counts),
+        sum(count.skipped for count in counts),
+        "; ".join(dict.fromkeys(trouble for trouble in (*(count.trouble for count in counts), nothing) if trouble)),
+        dict(sorted(tried.items())),
+    )
 
 
 def slurm_tier() -> Count:
@@ -93,7 +123,7 @@ def slurm_tier() -> Count:
             prepare()
         except BuildFailed as error:
             return Count("slurm", trouble=str(error))
-    return pytest_tier("slurm", ["-n", "2", "--dist", "loadgroup"])
+    return side_by_side("slurm", [["--share", version] for version in ("slurm22", "slurm26")])
 
 
 def python314_tier() -> Count:

@@ -1,7 +1,7 @@
 """Fixtures of the slurm tier: one running cluster of each version for the whole run, healed after each test.
 
-Under ``pytest -n 2 --dist loadgroup`` all tests of a version's cluster are one group, so that they run in one worker
-and share that cluster and what modules made on it. Tests that start clusters of their own go to whoever is free.
+``pytest --share slurm26`` runs the tests of that version alone, and ``tests.tiers`` both shares side by side, each in
+a process of its own: they spend their time waiting. (xdist's groups do nothing under pytest 9.)
 """
 
 from __future__ import annotations
@@ -18,30 +18,33 @@ from tests.cluster.image import image
 from tests.cluster.venv import CHECKOUT
 from tests.slurm.project import Project
 
+_HERE = Path(__file__).parent
 VERSIONS = ("slurm22", "slurm26")
 #: Fixtures that are one version's cluster, for tests that run on that version alone.
 _ONE_VERSION = {"cluster22": "slurm22", "cluster26": "slurm26"}
+#: Fixtures that are parametrised by version.
+_EACH_VERSION = ("cluster", "unaccounted")
+#: Whose share tests are that start whatever they need themselves; the other version's tests take longer.
+_FREE = "slurm22"
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in this same hook, and before any that is not marked so
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        group = group_of(item)
-        if item.path.is_relative_to(Path(__file__).parent) and group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    share = config.getoption("share")
+    left = [one for one in items if share and one.path.is_relative_to(_HERE) and share_of(one) != share]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
 
 
-def group_of(item: pytest.Item) -> str | None:
-    """Return the version whose cluster a test uses, or None for a test that uses neither."""
+def share_of(item: pytest.Item) -> str:
+    """Return the version in whose share a test runs."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    if "cluster" in parameters:
-        return str(parameters["cluster"])
+    named = next((str(parameters[fixture]) for fixture in _EACH_VERSION if fixture in parameters), None)
     used: Sequence[str] = getattr(item, "fixturenames", ())
-    return next((version for fixture, version in _ONE_VERSION.items() if fixture in used), None)
+    return named or next((version for fixture, version in _ONE_VERSION.items() if fixture in used), _FREE)
 
 
 class Clusters:
-    """The clusters of this worker, started when first asked for."""
+    """The clusters of this process, started when first asked for."""
 
     def __init__(self) -> None:
         self._running: dict[str, Cluster] = {}

@@ -18,11 +18,9 @@ from tests.slurm.project import Project, outcomes_of, values_of
 
 #: Seven arrays and jobs one after the other, each as slow as a small cluster gives nodes.
 _LIMIT_S = 560.0
-#: One cluster of each version for this module: its tests stay together when tests are spread over processes.
-_GROUPED = [pytest.param(name, marks=pytest.mark.xdist_group(f"unaccounted-{name}")) for name in VERSIONS]
 
 
-@pytest.fixture(scope="module", params=_GROUPED)
+@pytest.fixture(scope="module", params=VERSIONS)
 def unaccounted(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     with start(rootfs.RECIPES[str(request.param)], settings=Settings(accounting=False)) as cluster:
         yield cluster

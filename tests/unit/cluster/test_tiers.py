@@ -110,21 +110,30 @@ def test_without_root_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("parameters", "fixtures", "group"),
+    ("parameters", "fixtures", "share"),
     [
         ({"cluster": "slurm22", "crash": True}, ["cluster", "project"], "slurm22"),
         ({"cluster": "slurm26"}, ["clusters", "cluster"], "slurm26"),
         (None, ["clusters", "cluster26"], "slurm26"),
         (None, ["clusters", "cluster22"], "slurm22"),
-        (None, ["clusters", "tmp_path"], None),
+        ({"unaccounted": "slurm26"}, ["unaccounted"], "slurm26"),
+        (None, ["clusters", "tmp_path"], "slurm22"),
     ],
 )
-def test_all_tests_of_a_cluster_run_in_one_worker(
-    parameters: dict[str, object] | None, fixtures: list[str], group: str | None
+def test_each_test_is_in_the_share_of_the_version_that_it_needs(
+    parameters: dict[str, object] | None, fixtures: list[str], share: str
 ) -> None:
     item: Any = SimpleNamespace(fixturenames=fixtures)
     if parameters is not None:
         item.callspec = SimpleNamespace(params=parameters)
-    assert slurm.group_of(item) == group
-    hook: Any = slurm.pytest_collection_modifyitems
-    assert hook.pytest_impl["tryfirst"], "xdist would read the groups before they are there"
+    assert slurm.share_of(item) == share
+
+
+def test_shares_are_added_up_and_one_that_ran_nothing_is_trouble() -> None:
+    whole = tiers.together(
+        "slurm", [Count("slurm", 3, 0, 0, "", {"stops": 2}), Count("slurm", 4, 1, 0, "", {"stops": 5})]
+    )
+    assert str(whole) == "slurm: 7 passed, 1 failed, 0 skipped; tried 7 stops"
+    half = tiers.together("slurm", [Count("slurm", 3), Count("slurm", trouble="pytest ended with exit status 5")])
+    assert not half.good
+    assert str(half) == "slurm: 3 passed, 0 failed, 0 skipped (pytest ended with exit status 5; a share ran no test)"
