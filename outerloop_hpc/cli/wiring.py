@@ -147,6 +147,7 @@ def build_slurm(settings: Settings, environ: Mapping[str, str]) -> SlurmCompute:
         site=site,
         environ=environ,
         run=run_command,
+        submit_timeout_s=given.submit_timeout_s,
         timeout_s=given.timeout_s,
     )
 

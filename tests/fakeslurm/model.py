@@ -72,8 +72,8 @@ class Fault:
     """How one program fails: from its ``after``-th call on (0: the first), ``times`` times (0: always).
 
     Kinds: ``refuse`` (cannot contact its daemon), ``hang``, ``truncate``, ``garbage``, ``banner``, ``silent``,
-    ``status`` (says ``text`` on stderr, ends with ``status``, does nothing), ``after`` (does it, then fails like
-    ``status``), ``late`` (does it, then hangs), ``cluster`` (sbatch answers ``id;cluster``), ``word`` (state words are
+    ``status`` (says ``text`` on stderr, ends with ``status`` (negative: killed by that signal), does nothing),
+    ``after`` (does it, then fails like ``status``), ``late`` (does it, then hangs), ``cluster`` (sbatch answers ``id;cluster``), ``word`` (state words are
     replaced, as ``old=new``), ``empty`` (sacct: header alone), ``lines`` (lines that hold ``text`` are left out).
     """
 
@@ -149,6 +149,7 @@ class Job:
     begin: float = 0.0
     after: list[int] = field(default_factory=list)
     held: bool = False
+    requeue: bool = True
     parallel: int = 0
     exclude: list[str] = field(default_factory=list)
     past: bool = False

@@ -15,6 +15,7 @@ from tests.fakeslurm import life, model
 from tests.fakeslurm.client import PROGRAMS
 from tests.fakeslurm.life import Body
 from tests.fakeslurm.model import Cluster, Element, Fate, Fault, Job, Settings
+from tests.fakeslurm.numbers import expand
 from tests.fakeslurm.warm import STUB
 
 _CHECKOUT = Path(__file__).parents[2]
@@ -130,14 +131,22 @@ class FakeSlurm:
             element = Element(job_id, None, state, ended=began + lasted_s, attempts=[attempt])
             cluster.jobs.append(Job(job_id, name, user, 4711, past=True, elements=[element]))
 
-    def foreign(self, job_id: int, name: str, user: str, state: str = "RUNNING", offset: int | None = None) -> None:
-        """Let the queue hold a job of somebody else (or another part of a heterogeneous one)."""
+    def foreign(
+        self, job_id: int, name: str, user: str, state: str = "RUNNING", offset: int | None = None, tasks: str = ""
+    ) -> None:
+        """Let the queue hold a job of somebody else, or another part of a heterogeneous one, or an array that waits."""
+        waits = state == "PENDING"
         with self.changed() as cluster:
-            attempt = model.Attempt(cluster.now, cluster.now, cluster.now, node="n2", state=state)
-            told = {"name": name, "state": state, "submit": cluster.now, "start": cluster.now, "node": "n2"}
-            attempt.note(cluster.now, eligible=cluster.now, **told)
-            element = Element(job_id + (offset or 0), None, state, attempts=[attempt])
-            cluster.jobs.append(Job(job_id, name, user, 4711, offset=offset, elements=[element]))
+            began = None if waits else cluster.now
+            told = {"name": name, "state": state, "submit": cluster.now, "start": began, "node": "" if waits else "n2"}
+            indices, parallel = expand(tasks) if tasks else ([None], 0)
+            elements = []
+            for place, task in enumerate(indices):
+                attempt = model.Attempt(cluster.now, began, began, node=str(told["node"]), state=state)
+                attempt.note(cluster.now, eligible=began, **told)
+                elements.append(Element(job_id + (offset or 0) + place, task, state, attempts=[attempt]))
+            job = Job(job_id, name, user, 4711, offset=offset, held=waits, parallel=parallel, elements=elements)
+            cluster.jobs.append(job)
 
     # --- time
 
