@@ -130,7 +130,8 @@ class Expect:
 
     Attributes:
         runs: in the order in which they were made.
-        sbatch: how often sbatch was called; jobs: how many jobs were enqueued.
+        sbatch: how often sbatch was called; jobs: how many jobs were enqueued; excluding: how many of
+            them were told to avoid nodes.
         words: what a person was told, somewhere (passes, reports, ``explain``); unsaid: what was told nowhere.
         rules: rulings that were seen on the way; never: rulings that were not.
     """
@@ -138,6 +139,7 @@ class Expect:
     runs: tuple[Ran, ...]
     sbatch: int
     jobs: int
+    excluding: int = 0
     words: tuple[str, ...] = ()
     unsaid: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
@@ -151,6 +153,7 @@ class Scenario:
     Attributes:
         versions: of Slurm; both unless said.
         cluster: fields of ``model.Settings``; tool: settings of outerloop.toml, as in ``slurm.wake``.
+        memory_mb: what the site's job definition asks for; 0 leaves it to the partition.
     """
 
     name: str
@@ -159,6 +162,7 @@ class Scenario:
     versions: tuple[str, ...] = tuple(DIALECTS)
     cluster: Mapping[str, Any] = field(default_factory=dict)
     tool: Mapping[str, Any] = field(default_factory=dict)
+    memory_mb: int = 0
 
     def settings(self, version: str) -> Settings:
         """The cluster's settings under that version."""

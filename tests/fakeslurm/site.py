@@ -19,6 +19,8 @@ from tests.fakeslurm.numbers import expand
 from tests.fakeslurm.warm import STUB
 
 _CHECKOUT = Path(__file__).parents[2]
+#: The signal of ``0:53``, which is what a job ends with whose output file cannot be opened.
+_NO_OUTPUT = 53
 _PROGRAM = """#!{python} -IS
 import sys
 sys.path.insert(0, {checkout!r})
@@ -177,6 +179,8 @@ class FakeSlurm:
             output = output.replace(tag, value)
         log = Path(job.workdir, output.replace("\0", "%"))
         env = {**job.env, **self._of_job(job, element), **({"FAKESLURM_KILL": body.at} if body.at else {})}
+        if not log.parent.is_dir():
+            return -_NO_OUTPUT
         with log.open("ab") as out:
             done = subprocess.run(
                 ["bash", str(script)],

@@ -16,7 +16,7 @@ from tests.fakeslurm.options import Call
 from tests.fakeslurm.scenario import Act, Calls, Check, Foreign, Past, Scenario, Step
 from tests.local.scripted.story import Told, story
 from tests.local.scripted.scripted import Scripted
-from tests.local.site import Done
+from tests.local.site import CHECKOUT, Done
 
 _MOST_PASSES = 60
 _EVERY_S = 30.0
@@ -38,8 +38,17 @@ class Play:
 
     def perform(self, scenario: Scenario) -> None:
         """Do every step."""
+        if scenario.memory_mb:
+            self._ask_for(scenario.memory_mb)
         for step in scenario.steps:
             self.do(step)
+
+    def _ask_for(self, memory_mb: int) -> None:
+        """As a site does that edits its copy of the job's definition."""
+        definition = self.scripted.site.state / "jobs" / "measure.toml"
+        definition.parent.mkdir(parents=True, exist_ok=True)
+        shipped = (CHECKOUT / "jobs" / "measure.toml").read_text(encoding="utf-8")
+        definition.write_text(f"memory_mb = {memory_mb}\n{shipped}", encoding="utf-8")
 
     def do(self, step: Step) -> None:
         """Do one step."""
@@ -223,6 +232,7 @@ class Play:
         assert len(slurm.calls("sbatch")) == expect.sbatch, slurm.calls("sbatch")
         taken = Told.ours(slurm.cluster())
         assert len(taken) == expect.jobs, taken
+        assert sum(bool(job.exclude) for job in slurm.cluster().jobs) == expect.excluding
         lacking = set(expect.rules) - self.seen
         assert not lacking, f"not seen: {lacking}; seen: {sorted(self.seen)}"
         assert not set(expect.never) & self.seen
