@@ -84,7 +84,7 @@ def _printed(
     if "--duplicates" not in given:
         later = {one.id for one in jobs if one.id == job.id and one is not job and _newer(cluster, one, job)}
         found = [] if later else list({element.raw: (element, row) for element, row in found}.values())
-    whole = call.env.get("SLURM_BITSTR_LEN") == "0"
+    whole = call.env.get("SLURM_BITSTR_LEN") == "0" and not cluster.settings.bitstr_cut
     epoch = call.env.get("SLURM_TIME_FORMAT") == "%s"
     together = [one for one, row in found if one.task is not None and row["state"] == "PENDING" and row["end"] is None]
     together = together if "--array" not in given and len(together) > 1 else []

@@ -25,6 +25,7 @@ class Settings:
         min_job_age_s: how long the controller remembers an ended job.
         requeue_hold_s: how long a requeued job waits before it may start again.
         start_s: how long a job that may start waits for its start.
+        bitstr_cut: whether long array expressions are cut whatever the caller asks for (a wrapper that drops variables).
     """
 
     version: str = "26.05.5"

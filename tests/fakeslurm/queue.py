@@ -36,7 +36,8 @@ def squeue(cluster: Cluster, call: Call) -> Said:
     ]
     form = given.get("--format", "%i %T")
     head = "" if "--noheader" in given else _formatted(form, {letter: letter for letter in "iAVTtuPNrjSM"}) + "\n"
-    lines = _grouped(cluster, chosen, whole=call.env.get("SLURM_BITSTR_LEN") == "0", each="--array" in given)
+    whole = call.env.get("SLURM_BITSTR_LEN") == "0" and not cluster.settings.bitstr_cut
+    lines = _grouped(cluster, chosen, whole=whole, each="--array" in given)
     clock = call.env.get("SLURM_TIME_FORMAT") == "%s"
     return Said(head + "".join(_formatted(form, _cells(job, one, shown, clock)) + "\n" for job, one, shown in lines))
 
