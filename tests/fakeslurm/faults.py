@@ -24,7 +24,8 @@ class Said:
 
 
 #: Every kind of fault, see ``model.Fault``.
-KINDS = frozenset("refuse hang truncate garbage banner silent status after late cluster word empty lines".split())
+_KINDS = "refuse hang truncate garbage banner silent status after late cluster word empty lines"
+KINDS = frozenset(_KINDS.split())
 _BANNER = "*** maintenance on 7 March, see 123456 ***"
 _TIMED_OUT = "Batch job submission failed: Socket timed out on send/recv operation"
 

@@ -25,7 +25,8 @@ class Settings:
         min_job_age_s: how long the controller remembers an ended job.
         requeue_hold_s: how long a requeued job waits before it may start again.
         start_s: how long a job that may start waits for its start.
-        bitstr_cut: whether long array expressions are cut whatever the caller asks for (a wrapper that drops variables).
+        bitstr_cut: whether long array expressions are cut whatever the caller asks for, as behind a
+            wrapper that drops variables.
     """
 
     version: str = "26.05.5"
@@ -74,8 +75,9 @@ class Fault:
 
     Kinds: ``refuse`` (cannot contact its daemon), ``hang``, ``truncate``, ``garbage``, ``banner``, ``silent``,
     ``status`` (says ``text`` on stderr, ends with ``status`` (negative: killed by that signal), does nothing),
-    ``after`` (does it, then fails like ``status``), ``late`` (does it, then hangs), ``cluster`` (sbatch answers ``id;cluster``), ``word`` (state words are
-    replaced, as ``old=new``), ``empty`` (sacct: header alone), ``lines`` (lines that hold ``text`` are left out).
+    ``after`` (does it, then fails like ``status``), ``late`` (does it, then hangs), ``cluster`` (sbatch answers
+    ``id;cluster``), ``word`` (state words are replaced, as ``old=new``), ``empty`` (sacct: header alone), ``lines``
+    (lines that hold ``text`` are left out).
     """
 
     command: str

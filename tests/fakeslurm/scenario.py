@@ -202,10 +202,10 @@ def _scenario(value: Any, where: str) -> Scenario:
     steps = _list(given.get("steps", []), f"{where} steps")
     given["steps"] = tuple(_step(one, f"{where} step {one!r}") for one in [*first, *steps])
     given["expect"] = _expect(given.get("expect", {}), f"{where} expect")
-    given["tool"] = dict(_flat(_table(given.get("tool", {}), f"{where} tool")))
+    given["tool"] = _flat(given.get("tool", {}), f"{where} tool")
     given["versions"] = tuple(_list(given.get("versions", list(DIALECTS)), f"{where} versions"))
-    if unknown := set(given["versions"]) - set(DIALECTS):
-        raise Mistake(f"{where}: version {min(unknown)!r} is not one of {sorted(DIALECTS)}")
+    if odd := [version for version in given["versions"] if version not in list(DIALECTS)]:
+        raise Mistake(f"{where}: version {odd[0]!r} is not one of {sorted(DIALECTS)}")
     _made(Settings, _table(given.get("cluster", {}), f"{where} cluster"), f"{where} cluster")
     return _made(Scenario, given, where)
 
@@ -224,7 +224,7 @@ def _step(value: Any, where: str) -> Step:
 
 def _act(text: str, where: str) -> Act:
     found = _STEP.fullmatch(text)
-    verb = text.split(" ")[0]
+    verb = text.split(" ", maxsplit=1)[0]
     if found is None or verb not in STEPS or not re.fullmatch(STEPS[verb], found["text"]):
         raise Mistake(f"{where}: not a step; there are {', '.join(STEPS)}")
     if found["status"] is not None and verb not in _PASSES:
@@ -238,9 +238,10 @@ def _sound(made: Step, where: str) -> Step:
     if isinstance(made, Fault) and made.kind not in faults.KINDS:
         raise Mistake(f"{where}: a fault is one of {sorted(faults.KINDS)}")
     if isinstance(made, Fate):
-        if made.body not in _BODIES or len(made.exit) != 2:
+        two = [one for one in _list([*made.exit], where) if isinstance(one, int)]
+        if made.body not in _BODIES or len(two) != 2:
             raise Mistake(f"{where}: a body is one of {sorted(_BODIES)}, an exit two numbers")
-        made.exit = (int(made.exit[0]), int(made.exit[1]))
+        made.exit = (two[0], two[1])
     return made
 
 
@@ -296,6 +297,7 @@ def _texts(value: Any, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _flat(table: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _flat(value: Any, where: str) -> dict[str, Any]:
     """``{slurm = {wake = true}}`` as ``slurm.wake``."""
-    return [(f"{section}.{key}", one) for section, keys in table.items() for key, one in keys.items()]
+    sections = {section: _table(keys, f"{where} {section}") for section, keys in _table(value, where).items()}
+    return {f"{section}.{key}": one for section, keys in sections.items() for key, one in keys.items()}

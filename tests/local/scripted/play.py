@@ -14,8 +14,8 @@ from tests.fakeslurm import life
 from tests.fakeslurm.model import Element, Fate, Fault, Job
 from tests.fakeslurm.options import Call
 from tests.fakeslurm.scenario import Act, Calls, Check, Foreign, Past, Scenario, Step
-from tests.local.scripted.story import Told, story
 from tests.local.scripted.scripted import Scripted
+from tests.local.scripted.story import Told, story
 from tests.local.site import CHECKOUT, Done
 
 _MOST_PASSES = 60

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,7 +69,7 @@ class Told:
 
     @staticmethod
     def _one_at_a_time(tries: list[Tried], jobs: list[Job]) -> None:
-        for before, after in zip(tries, tries[1:], strict=False):
+        for before, after in itertools.pairwise(tries):
             if before.rule in _DECIDED or not {before.submission, after.submission} <= {job.name for job in jobs}:
                 continue
             _, first = before.on(jobs)
@@ -83,10 +84,13 @@ def story(site: Site, folder: Path) -> Told:
     of_type = {kind: [e for e in events if e["type"] == kind] for kind in {e["type"] for e in events}}
     keys = [step["key"] for event in of_type.get("steps.wanted", []) for step in event["steps"]]
     ended = {(e["step"], e["try_number"]): (e["outcome"], e["rule"]) for e in of_type.get("try.ended", [])}
+    came_to_nothing = {"submission.refused": "refused", "submission.abandoned": "abandoned"}
+    nothing = {e["name"]: word for kind, word in came_to_nothing.items() for e in of_type.get(kind, [])}
     tries: dict[str, list[Tried]] = {key: [] for key in keys}
     for event in of_type.get("submission.intended", []):
         for index, one in enumerate(event["elements"]):
-            outcome = ended.get((one["step"], one["try_number"]), ("", ""))
+            never = nothing.get(event["name"], "")
+            outcome = ended.get((one["step"], one["try_number"]), (never, f"submit.{never}" if never else ""))
             tries[one["step"]].append(Tried(event["name"], index, *outcome))
     over = of_type.get("run.ended", [{"ending": "", "result": {}}])[-1]
     points = list(site.state.glob(f"results/*/*/{folder.name}.json"))
