@@ -116,6 +116,17 @@ def _startable(cluster: Cluster, job: Job, element: Element) -> float | None:
     return eligible + cluster.settings.start_s + element.last.fate.pending_s
 
 
+def reason(cluster: Cluster, job: Job, element: Element) -> str:
+    """Why a queued element waits, as squeue says."""
+    if element.state != "PENDING" or job.held:
+        return element.reason
+    if max(job.begin, element.last.eligible or 0.0) > cluster.now:
+        return "BeginTime"
+    if _startable(cluster, job, element) is None:
+        return "JobArrayTaskLimit" if job.parallel else element.reason
+    return "None" if element.reason == "Dependency" else element.reason
+
+
 def step(cluster: Cluster) -> list[Body]:
     """Let happen what is due now; returns what jobs do meanwhile, to be told by ``finished``."""
     bodies: list[Body] = []
@@ -221,11 +232,12 @@ def listed(cluster: Cluster, element: Element) -> bool:
 
 def told(cluster: Cluster, attempt: Attempt) -> dict[str, Any] | None:
     """What accounting says of an attempt now; None when it has no row."""
-    seen = [(at, what) for note in attempt.noted for at, what in _seen(cluster, *note) if at <= cluster.now]
+    # In the order in which things happened, whatever was heard first: an end is not undone by a start that lags.
+    seen = [what for note in attempt.noted for at, what in _seen(cluster, *note) if at <= cluster.now]
     if not seen:
         return None
     found: dict[str, Any] = {"start": None, "end": None, "node": "", "exit": [0, 0], "by": None}
-    for _, what in sorted(seen, key=lambda pair: pair[0]):
+    for what in seen:
         found |= what
     return found
 

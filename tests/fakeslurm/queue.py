@@ -39,7 +39,7 @@ def squeue(cluster: Cluster, call: Call) -> Said:
     whole = call.env.get("SLURM_BITSTR_LEN") == "0" and not cluster.settings.bitstr_cut
     lines = _grouped(cluster, chosen, whole=whole, each="--array" in given)
     clock = call.env.get("SLURM_TIME_FORMAT") == "%s"
-    return Said(head + "".join(_formatted(form, _cells(job, one, shown, clock)) + "\n" for job, one, shown in lines))
+    return Said(head + "".join(_formatted(form, _cells(cluster, job, one, shown, clock)) + "\n" for job, one, shown in lines))
 
 
 def _grouped(
@@ -62,7 +62,7 @@ def _queued_together(element: Element) -> bool:
     return element.task is not None and element.state == "PENDING" and len(element.attempts) == 1
 
 
-def _cells(job: Job, element: Element, shown: str, epoch: bool) -> dict[str, str]:
+def _cells(cluster: Cluster, job: Job, element: Element, shown: str, epoch: bool) -> dict[str, str]:
     attempt = element.last
     return {
         "i": shown,
@@ -73,7 +73,7 @@ def _cells(job: Job, element: Element, shown: str, epoch: bool) -> dict[str, str
         "u": job.user,
         "P": job.partition,
         "N": attempt.node,
-        "r": element.reason,
+        "r": life.reason(cluster, job, element),
         "j": job.name,
         "S": shown_time(attempt.start, epoch) if attempt.start else "N/A",
         "M": "0:00",

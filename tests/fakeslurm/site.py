@@ -218,9 +218,9 @@ class FakeSlurm:
 
     # --- as a person
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call one of the programs."""
-        env = {**os.environ, **self.env}
+    def run(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Call one of the programs; ``env``: further variables."""
+        env = {**os.environ, **self.env, **(env or {})}
         return subprocess.run(
             [str(self.bin / words[0]), *words[1:]], env=env, capture_output=True, text=True, check=False
         )
