@@ -109,7 +109,7 @@ def scancel(cluster: Cluster, call: Call) -> Said:
             named = given.get("--name", job.name) == job.name and given.get("--user", job.user) == job.user
             allowed = call.uid in {0, job.uid}
             if named and allowed and (not text or meant(cluster, text, job, element)):
-                life.cancel(cluster, job, element, call.uid)
+                life.cancel(cluster, job, element, call.uid, alone="_" in text)
     return Said()
 
 
@@ -136,8 +136,10 @@ def scontrol(cluster: Cluster, call: Call) -> Said:
     found = [(job, one) for job, one in life.elements(cluster) if meant(cluster, job_id, job, one)]
     found = [(job, one) for job, one in found if life.listed(cluster, one)]
     if not found:
-        said = "slurm_load_jobs error" if what == "show" else f"{job_id}"
-        return Said(err=f"{said}: Invalid job id specified\n", status=1)
+        no_id = "Invalid job id specified"
+        return Said(
+            err=f"slurm_load_jobs error: {no_id}\n" if what == "show" else f"{no_id} for job {job_id}\n", status=1
+        )
     if what == "requeue" and not all(job.requeue for job, _ in found):
         return Said(err=f"Requested operation is presently disabled for job {job_id}\n", status=1)
     for job, element in found:
@@ -196,5 +198,7 @@ def controller_away(command: str, call: Call) -> Said:
         case "scancel":
             ids = " ".join(word for word in call.words if word[:1].isdigit())
             return Said(err=f"scancel: error: Kill job error on job id {ids}: {NO_CONTROLLER}\n", status=8)
+        case "scontrol" if call.words[0] == "requeue":
+            return Said(err=f"Unexpected message received for job {call.words[1]}\n", status=1)
         case _:
             return Said(err=f"slurm_load_jobs error: {NO_CONTROLLER}\n", status=1)

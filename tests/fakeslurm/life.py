@@ -57,7 +57,9 @@ def submit(cluster: Cluster, job: Job) -> None:
     lags = dialect(cluster)
     for element in job.elements:
         attempt = new_attempt(cluster, job, element)
-        told = {"submit": attempt.submit, "eligible": attempt.eligible, "state": "PENDING"}
+        # Accounting knows no eligible time of an array's element before that starts.
+        eligible = attempt.eligible if element.task is None else None
+        told = {"submit": attempt.submit, "eligible": eligible, "state": "PENDING"}
         if lags.named_s > lags.row_s:
             attempt.note(cluster.now + lags.row_s, **{**told, "name": NAMELESS, "eligible": None})
         attempt.note(cluster.now + lags.named_s, **told, name=job.name)
@@ -118,6 +120,8 @@ def _startable(cluster: Cluster, job: Job, element: Element) -> float | None:
 
 def reason(cluster: Cluster, job: Job, element: Element) -> str:
     """Why a queued element waits, as squeue says."""
+    if element.state == "FAILED":
+        return "NonZeroExitCode"
     if element.state != "PENDING" or job.held:
         return element.reason
     if max(job.begin, element.last.eligible or 0.0) > cluster.now:
@@ -169,6 +173,7 @@ def _start(cluster: Cluster, job: Job, element: Element) -> None:
     attempt.start, attempt.node = cluster.now, free[element.raw % len(free)]
     attempt.ends = cluster.now + attempt.fate.lasts_s
     attempt.eligible = attempt.eligible or cluster.now
+    element.apart = True
     element.state, element.reason, attempt.state = "RUNNING", "None", "RUNNING"
     if len(element.attempts) > 1:
         before = element.attempts[-2]
@@ -202,6 +207,10 @@ def end(
     told: dict[str, Any] = {"state": state, "end": attempt.end, "exit": list(code), "by": by, "name": job.name}
     if attempt.start is not None:
         told |= {"start": attempt.start, "node": attempt.node}
+    if not attempt.noted and dialect(cluster).named_s > dialect(cluster).row_s:
+        attempt.note(cluster.now, submit=attempt.submit, eligible=None, **{**told, "name": NAMELESS})
+        attempt.note(cluster.now + dialect(cluster).named_s, submit=attempt.submit, eligible=attempt.eligible, **told)
+        return
     attempt.note(cluster.now, submit=attempt.submit, eligible=attempt.eligible, **told)
 
 
@@ -218,9 +227,10 @@ def requeue(cluster: Cluster, job: Job, element: Element, *, by_hand: bool = Fal
         attempt.note(cluster.now, **told)
 
 
-def cancel(cluster: Cluster, job: Job, element: Element, by: int) -> None:
-    """Cancel an element, queued or running."""
+def cancel(cluster: Cluster, job: Job, element: Element, by: int, *, alone: bool = False) -> None:
+    """Cancel an element, queued or running; ``alone``: not together with its whole array."""
     if live(element):
+        element.apart |= alone
         code = (0, _SIGTERM if element.last.start is not None else 0)
         end(cluster, job, element, "CANCELLED", code, by=by)
 

@@ -119,13 +119,17 @@ class Attempt:
 
 @dataclass
 class Element:
-    """A plain job (no task) or one element of an array: what the controller knows of it now."""
+    """A plain job (no task) or one element of an array: what the controller knows of it now.
+
+    ``apart``: it has a row of its own in accounting, since it started or was cancelled alone.
+    """
 
     raw: int
     task: int | None
     state: str = "PENDING"
     reason: str = "None"
     ended: float | None = None
+    apart: bool = False
     attempts: list[Attempt] = field(default_factory=list)
 
     @property

@@ -19,8 +19,7 @@ def squeue(cluster: Cluster, call: Call) -> Said:
     valued = "--user/-u --states/-t --format/-o --jobs/-j --clusters/-M --partition/-p --name/-n"
     given, _ = parse(call.words, "--noheader/-h --all/-a --array/-r", valued)
     if given.get("--clusters", cluster.settings.cluster) != cluster.settings.cluster:
-        named = given["--clusters"]
-        return Said(err=f"squeue: error: No cluster '{named}' known by database.\n", status=1)
+        return _no_cluster(cluster, given["--clusters"])
     wanted = given["--jobs"].split(",") if "--jobs" in given else []
     known = [(job, one) for job, one in life.elements(cluster) if life.listed(cluster, one)]
     if len(wanted) == 1 and not any(meant(cluster, wanted[0], *each) for each in known):
@@ -39,7 +38,18 @@ def squeue(cluster: Cluster, call: Call) -> Said:
     whole = call.env.get("SLURM_BITSTR_LEN") == "0" and not cluster.settings.bitstr_cut
     lines = _grouped(cluster, chosen, whole=whole, each="--array" in given)
     clock = call.env.get("SLURM_TIME_FORMAT") == "%s"
-    return Said(head + "".join(_formatted(form, _cells(cluster, job, one, shown, clock)) + "\n" for job, one, shown in lines))
+    return Said(
+        head + "".join(_formatted(form, _cells(cluster, job, one, shown, clock)) + "\n" for job, one, shown in lines)
+    )
+
+
+def _no_cluster(cluster: Cluster, named: str) -> Said:
+    said = (
+        f"squeue: error: No cluster '{named}' known by database.\n"
+        f"squeue: error: '{named}' can't be reached now, or it is an invalid entry for --cluster.  "
+        "Use 'sacctmgr list clusters' to see available clusters.\n"
+    )
+    return Said(err=said + life.dialect(cluster).lost_cluster, status=1)
 
 
 def _grouped(

@@ -16,11 +16,12 @@ from outerloop_hpc.slurm.parse import QUEUE_LETTERS, queue_format
 from outerloop_hpc.slurm.query import WANTED_COLUMNS
 
 #: Measured or chosen by the machine. Ids of elements: a real controller hands them out when an element starts.
-DIFFERS = frozenset(
-    "JobIDRaw SLUID ElapsedRaw Suspended Planned Reserved PlannedCPURAW ResvCPURAW TotalCPU UserCPU SystemCPU CPUTimeRAW "
-    "MaxRSS MaxRSSNode AveRSS MaxVMSize TRESUsageInTot TRESUsageInMax TRESUsageInAve TRESUsageOutTot "
-    "ConsumedEnergyRaw".split()
+_DIFFERS = (
+    "JobIDRaw SLUID ElapsedRaw Suspended Planned Reserved PlannedCPURAW ResvCPURAW TotalCPU UserCPU SystemCPU "
+    "CPUTimeRAW MaxRSS MaxRSSNode AveRSS MaxVMSize TRESUsageInTot TRESUsageInMax TRESUsageInAve TRESUsageOutTot "
+    "ConsumedEnergyRaw"
 )
+DIFFERS = frozenset(_DIFFERS.split())
 _TIMES = frozenset({"Submit", "Eligible", "Start", "End"})
 _BETWEEN = "\x1f~"
 _LIMIT_S = 120.0
@@ -42,6 +43,7 @@ class Place(Protocol):
     """A cluster to which the story can be told."""
 
     user: str
+    uid: int
 
     def call(self, argv: Sequence[str], env: dict[str, str]) -> Said:
         """Run one of the six programs as that user."""
@@ -115,7 +117,12 @@ class Told:
 
     def _queued(self, row: Row) -> Row:
         texts = {key: value.strip() for key, value in row.items()}
-        shown = {"i": self._normal(texts["i"]), "V": "known", "u": self._normal(texts["u"]), "N": self._normal(texts["N"])}
+        shown = {
+            "i": self._normal(texts["i"]),
+            "V": "known",
+            "u": self._normal(texts["u"]),
+            "N": self._normal(texts["N"]),
+        }
         return {**texts, **shown}
 
     def accounting(self, *options: str) -> list[Row]:
@@ -137,12 +144,20 @@ class Told:
         kept = {name: value for name, value in row.items() if name not in DIFFERS}
         times = {name: "known" for name in _TIMES if kept[name].isdigit()}
         shown = {name: self._normal(kept[name]) for name in ("JobID", "User", "NodeList")}
+        # Which of Slurm's schedulers started a job is chance, and so is the number of a user.
+        shown["Flags"] = re.sub(r"Sched\w+,", "", kept["Flags"])
+        shown["State"] = re.sub(rf" by {self.place.uid}$", " by <uid>", kept["State"])
         return {**kept, **times, **shown}
 
     def states(self, name: str) -> list[str]:
         """States of a job's allocations in accounting, in order."""
         rows = self.accounting("-D", "-j", self.jobs[name])
         return [row["State"].split()[0] for row in rows if "." not in row["JobID"]]
+
+    def names(self, name: str) -> set[str]:
+        """Names that accounting gives a job's allocations."""
+        rows = self.accounting("-D", "-j", self.jobs[name])
+        return {row["JobName"] for row in rows if "." not in row["JobID"]}
 
     def reasons(self, name: str) -> set[str]:
         """State and reason of each of a job's lines in the queue."""
@@ -211,12 +226,14 @@ def _requeued(told: Told) -> None:
     told.rows["accounting, requeued"] = told.accounting("-D", "-j", told.jobs["long-again"])
     told.note("cancel what was requeued", "scancel", told.jobs["long-again"])
     told.until("cancelled after all", lambda: "CANCELLED" in told.states("long-again"))
+    # The new attempt's first row, in the older version's first seconds, is half of one.
+    told.until("named", lambda: told.names("long-again") == {"long-again"})
     told.rows["accounting, requeued and cancelled"] = told.accounting("-D", "-j", told.jobs["long-again"])
 
 
 def _ended(told: Told) -> None:
     told.note("cancel what waits", "scancel", told.jobs["after"])
-    told.note("cancel one element", "scancel", f"{told.jobs['long-array']}_1")
+    told.note("cancel one element", "scancel", f"{told.jobs['long-array']}_4")
     told.until("an element gone", lambda: told.states("long-array").count("CANCELLED") == 1)
     told.note("cancel what runs", "scancel", told.jobs["long"], told.jobs["long-array"], told.jobs["long-never"])
     told.note("cancel what is held", "scancel", told.jobs["held"], told.jobs["later"])
