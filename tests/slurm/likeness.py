@@ -233,8 +233,9 @@ def _requeued(told: Told) -> None:
 
 def _ended(told: Told) -> None:
     told.note("cancel what waits", "scancel", told.jobs["after"])
-    told.note("cancel one element", "scancel", f"{told.jobs['long-array']}_4")
+    told.note("cancel one element", "scancel", f"{told.jobs['long-array']}_1")
     told.until("an element gone", lambda: told.states("long-array").count("CANCELLED") == 1)
+    told.until("the next one", lambda: told.states("long-array").count("RUNNING") == 2)
     told.note("cancel what runs", "scancel", told.jobs["long"], told.jobs["long-array"], told.jobs["long-never"])
     told.note("cancel what is held", "scancel", told.jobs["held"], told.jobs["later"])
     for name in ("long", "long-never", "after", "held", "later"):
