@@ -180,6 +180,7 @@ def _elapsed(cluster: Cluster, row: dict[str, Any]) -> int:
 def _batch(cluster: Cluster, job: Job, element: Element, row: dict[str, Any], epoch: bool) -> dict[str, str]:
     lags, elapsed = life.dialect(cluster), _elapsed(cluster, row)
     state = {"TIMEOUT": "CANCELLED", "PREEMPTED": "CANCELLED", "NODE_FAIL": "CANCELLED", "REQUEUED": "CANCELLED"}
+    state["CANCELLED"] = "CANCELLED"
     return {
         "JobID": f"{element_name(job, element)}.batch",
         "JobIDRaw": f"{element.raw}.batch",

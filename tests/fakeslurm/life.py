@@ -10,7 +10,6 @@ from tests.fakeslurm.dialect import DIALECTS, NAMELESS, Dialect
 from tests.fakeslurm.model import Attempt, Cluster, Element, Fate, Job
 
 NODES = ("n1", "n2", "n3")
-_SIGTERM = 15
 #: Seconds until accounting has the queued row of a job that was preempted.
 _PREEMPTED_ROW_S = 2.0
 
@@ -207,11 +206,12 @@ def end(
     told: dict[str, Any] = {"state": state, "end": attempt.end, "exit": list(code), "by": by, "name": job.name}
     if attempt.start is not None:
         told |= {"start": attempt.start, "node": attempt.node}
+    eligible = None if element.task is not None and attempt.start is None else attempt.eligible
     if not attempt.noted and dialect(cluster).named_s > dialect(cluster).row_s:
         attempt.note(cluster.now, submit=attempt.submit, eligible=None, **{**told, "name": NAMELESS})
-        attempt.note(cluster.now + dialect(cluster).named_s, submit=attempt.submit, eligible=attempt.eligible, **told)
+        attempt.note(cluster.now + dialect(cluster).named_s, submit=attempt.submit, eligible=eligible, **told)
         return
-    attempt.note(cluster.now, submit=attempt.submit, eligible=attempt.eligible, **told)
+    attempt.note(cluster.now, submit=attempt.submit, eligible=eligible, **told)
 
 
 def requeue(cluster: Cluster, job: Job, element: Element, *, by_hand: bool = False) -> None:
@@ -231,8 +231,7 @@ def cancel(cluster: Cluster, job: Job, element: Element, by: int, *, alone: bool
     """Cancel an element, queued or running; ``alone``: not together with its whole array."""
     if live(element):
         element.apart |= alone
-        code = (0, _SIGTERM if element.last.start is not None else 0)
-        end(cluster, job, element, "CANCELLED", code, by=by)
+        end(cluster, job, element, "CANCELLED", by=by)
 
 
 def listed(cluster: Cluster, element: Element) -> bool:
