@@ -45,8 +45,6 @@ from outerloop_hpc.steward.plan import StewardKind
 
 WAKE = "outerloop_hpc.cli.wake:advance"
 _LOCAL_LARGEST = 10_000
-#: sbatch tries again by itself for a while when the queue is full.
-_SBATCH_LIMITS = 3
 
 
 def build_engine(
@@ -162,7 +160,7 @@ def build_slurm(settings: Settings, environ: Mapping[str, str], run: Runner) -> 
         site=site,
         environ=environ,
         run=run,
-        submit_timeout_s=_SBATCH_LIMITS * given.timeout_s,
+        submit_timeout_s=given.submit_timeout_s,
         timeout_s=given.timeout_s,
     )
 

@@ -114,7 +114,8 @@ class Slurm(Section):
         options: further sbatch options, long names without dashes; ``true`` is a flag, ``false`` leaves it out.
         wake: whether each submission also gets a tiny job that moves its run on without a tick.
         python: interpreter of the jobs, outside any container; empty for the one that runs now.
-        timeout_s: seconds that one Slurm command may take.
+        timeout_s: seconds that one query or cancellation may take.
+        submit_timeout_s: seconds that one sbatch may take; a busy controller lets it wait long.
     """
 
     cluster: Word = ""
@@ -126,6 +127,7 @@ class Slurm(Section):
     wake: Flag = False
     python: Annotated[ProgramText, AfterValidator(_line)] = ""
     timeout_s: Positive = 60
+    submit_timeout_s: Positive = 180
 
 
 class Reconcile(Section):

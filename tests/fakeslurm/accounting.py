@@ -6,11 +6,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.fakeslurm import life
-from tests.fakeslurm.dialect import NO_ACCOUNTING
+from tests.fakeslurm.dialect import NAMELESS, NO_ACCOUNTING
 from tests.fakeslurm.faults import Said
 from tests.fakeslurm.model import Cluster, Element, Job, element_name
 from tests.fakeslurm.numbers import bracketed, collapsed, shown_time
 from tests.fakeslurm.options import Call, Unrecognised, parse
+
+#: What accounting of 22.05 says of a job in its first seconds, beside the id, the state and the times.
+_HALF_KNOWN = {
+    "User": "root",
+    "UID": "0",
+    "Partition": "",
+    "QOS": "Unknown",
+    "TimelimitRaw": "",
+    "AllocCPUS": "0",
+    "ReqCPUS": "0",
+    "NNodes": "0",
+    "ReqMem": "18446744073709551616.00M",
+    "ReqTRES": "",
+}
 
 
 def sacct(cluster: Cluster, call: Call) -> Said:
@@ -84,9 +98,9 @@ def _printed(
     if "--duplicates" not in given:
         later = {one.id for one in jobs if one.id == job.id and one is not job and _newer(cluster, one, job)}
         found = [] if later else list({element.raw: (element, row) for element, row in found}.values())
-    whole = call.env.get("SLURM_BITSTR_LEN") == "0"
+    whole = call.env.get("SLURM_BITSTR_LEN") == "0" and not cluster.settings.bitstr_cut
     epoch = call.env.get("SLURM_TIME_FORMAT") == "%s"
-    together = [one for one, row in found if one.task is not None and row["state"] == "PENDING" and row["end"] is None]
+    together = [one for one, _ in found if one.task is not None and not one.apart]
     together = together if "--array" not in given and len(together) > 1 else []
     for element, row in found:
         if element in together:
@@ -105,6 +119,13 @@ def _newer(cluster: Cluster, other: Job, than: Job) -> bool:
 
 
 def _row(cluster: Cluster, job: Job, element: Element, row: dict[str, Any], name: str, epoch: bool) -> dict[str, str]:
+    whole = _whole_row(cluster, job, element, row, name, epoch)
+    return {**whole, **_HALF_KNOWN} if row["name"] == NAMELESS else whole
+
+
+def _whole_row(
+    cluster: Cluster, job: Job, element: Element, row: dict[str, Any], name: str, epoch: bool
+) -> dict[str, str]:
     lags, attempt = life.dialect(cluster), row["attempt"]
     started = row["start"] is not None
     never = "None" if row["end"] is not None else "Unknown"
@@ -117,7 +138,7 @@ def _row(cluster: Cluster, job: Job, element: Element, row: dict[str, Any], name
         "SLUID": f"s{element.raw:08d}{int(attempt.submit) % 10**6:06d}",
         "User": job.user,
         "UID": str(job.uid),
-        "Account": "acct1",
+        "Account": "",
         "Cluster": cluster.settings.cluster,
         "Partition": job.partition,
         "QOS": "normal",
@@ -142,9 +163,9 @@ def _row(cluster: Cluster, job: Job, element: Element, row: dict[str, Any], name
         "TotalCPU": "00:00.100" if row["end"] is not None and started else "00:00:00",
         "CPUTimeRAW": str(elapsed * cpus),
         "NodeList": row["node"] or "None assigned",
-        "Restarts": str(len(element.attempts) - 1),
-        "Reason": "None",
-        "Flags": "StartRecieved" if started else "",
+        "Restarts": str(element.attempts.index(attempt)),
+        "Reason": life.reason(cluster, job, element) if lags.keeps_reason and row["state"] == "PENDING" else "None",
+        "Flags": ("SchedMain," if started else "") + lags.start_flag,
         "JobName": row["name"],
         "WorkDir": job.workdir,
     }
@@ -159,6 +180,7 @@ def _elapsed(cluster: Cluster, row: dict[str, Any]) -> int:
 def _batch(cluster: Cluster, job: Job, element: Element, row: dict[str, Any], epoch: bool) -> dict[str, str]:
     lags, elapsed = life.dialect(cluster), _elapsed(cluster, row)
     state = {"TIMEOUT": "CANCELLED", "PREEMPTED": "CANCELLED", "NODE_FAIL": "CANCELLED", "REQUEUED": "CANCELLED"}
+    state["CANCELLED"] = "CANCELLED"
     return {
         "JobID": f"{element_name(job, element)}.batch",
         "JobIDRaw": f"{element.raw}.batch",
@@ -166,11 +188,13 @@ def _batch(cluster: Cluster, job: Job, element: Element, row: dict[str, Any], ep
         "State": state.get(row["state"], row["state"]),
         "ExitCode": "0:15" if row["state"] in state else lags.exit_code(*row["exit"]),
         "Submit": shown_time(row["start"], epoch),
+        "Eligible": shown_time(row["start"], epoch),
         "Start": shown_time(row["start"], epoch),
         "End": shown_time(row["end"], epoch),
         "Elapsed": f"00:{elapsed // 60:02d}:{elapsed % 60:02d}",
         "ElapsedRaw": str(elapsed),
         "AllocCPUS": str(job.cpus),
+        "ReqCPUS": str(job.cpus),
         "AllocNodes": "1",
         "NNodes": "1",
         "NTasks": "1",

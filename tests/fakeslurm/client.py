@@ -52,4 +52,6 @@ def main(program: str, state: str, words: Sequence[str]) -> None:
     data = said.stdout()
     while data:
         data = data[os.write(1, data) :]
+    if said.status < 0:
+        os.kill(os.getpid(), -said.status)
     sys.exit(said.status)

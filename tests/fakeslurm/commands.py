@@ -82,6 +82,7 @@ def _job(cluster: Cluster, call: Call, asked: dict[str, str], script: str) -> Jo
         begin=cluster.now + int(begin[1]) if begin else 0.0,
         after=[int(one) for one in after[1].split(":")] if after else [],
         held="--hold" in asked,
+        requeue="--no-requeue" not in asked,
         parallel=limit,
         exclude=asked.get("--exclude", "").split(",") if asked.get("--exclude") else [],
     )
@@ -92,8 +93,9 @@ def _job(cluster: Cluster, call: Call, asked: dict[str, str], script: str) -> Jo
 
 
 def _next_id(cluster: Cluster) -> int:
-    if cluster.next_id >= cluster.settings.max_job_id:
-        cluster.next_id = 1
+    taken = {number for job, one in life.elements(cluster) if life.listed(cluster, one) for number in (job.id, one.raw)}
+    while cluster.next_id >= cluster.settings.max_job_id or cluster.next_id in taken:
+        cluster.next_id = 1 if cluster.next_id >= cluster.settings.max_job_id else cluster.next_id + 1
     found, cluster.next_id = cluster.next_id, cluster.next_id + 1
     return found
 
@@ -107,7 +109,7 @@ def scancel(cluster: Cluster, call: Call) -> Said:
             named = given.get("--name", job.name) == job.name and given.get("--user", job.user) == job.user
             allowed = call.uid in {0, job.uid}
             if named and allowed and (not text or meant(cluster, text, job, element)):
-                life.cancel(cluster, job, element, call.uid)
+                life.cancel(cluster, job, element, call.uid, alone="_" in text)
     return Said()
 
 
@@ -134,8 +136,12 @@ def scontrol(cluster: Cluster, call: Call) -> Said:
     found = [(job, one) for job, one in life.elements(cluster) if meant(cluster, job_id, job, one)]
     found = [(job, one) for job, one in found if life.listed(cluster, one)]
     if not found:
-        said = "slurm_load_jobs error" if what == "show" else f"{job_id}"
-        return Said(err=f"{said}: Invalid job id specified\n", status=1)
+        no_id = "Invalid job id specified"
+        return Said(
+            err=f"slurm_load_jobs error: {no_id}\n" if what == "show" else f"{no_id} for job {job_id}\n", status=1
+        )
+    if what == "requeue" and not all(job.requeue for job, _ in found):
+        return Said(err=f"Requested operation is presently disabled for job {job_id}\n", status=1)
     for job, element in found:
         _controlled(cluster, what, words, job, element)
     return Said("".join(_shown(job, one) for job, one in found) if what == "show" else "")
@@ -152,9 +158,20 @@ def _controlled(cluster: Cluster, what: str, words: list[str], job: Job, element
         element.last.eligible = None if job.held else cluster.now
     elif what == "update":
         for word in words[1:]:
-            key, _, value = word.partition("=")
-            if key.lower() == "partition":
-                job.partition = value
+            key, _, value = word.lower().partition("=")
+            _updated(cluster, job, element, key, value)
+
+
+def _updated(cluster: Cluster, job: Job, element: Element, key: str, value: str) -> None:
+    match key:
+        case "partition":
+            job.partition = value
+        case "requeue":
+            job.requeue = value == "1"
+        case "starttime":
+            job.begin = cluster.now + int(value.removeprefix("now+"))
+            element.last.eligible = job.begin
+            element.last.note(cluster.now, eligible=job.begin)
 
 
 def _shown(job: Job, element: Element) -> str:
@@ -181,5 +198,7 @@ def controller_away(command: str, call: Call) -> Said:
         case "scancel":
             ids = " ".join(word for word in call.words if word[:1].isdigit())
             return Said(err=f"scancel: error: Kill job error on job id {ids}: {NO_CONTROLLER}\n", status=8)
+        case "scontrol" if call.words[0] == "requeue":
+            return Said(err=f"Unexpected message received for job {call.words[1]}\n", status=1)
         case _:
             return Said(err=f"slurm_load_jobs error: {NO_CONTROLLER}\n", status=1)

@@ -24,6 +24,8 @@ class Dialect:
         requeue_holds: whether a job that was requeued by hand waits like one whose node failed.
         node_fail_exit: exit code of NODE_FAIL.
         no_node_cpus: whether a job that never started has AllocCPUS 0.
+        keeps_reason: whether accounting says why a queued job waits.
+        start_flag: what Flags holds; lost_cluster: the end of what squeue says of a cluster that it does not know.
     """
 
     version: str
@@ -37,6 +39,9 @@ class Dialect:
     node_fail_exit: tuple[int, int]
     no_node_cpus: bool
     database_function: str
+    keeps_reason: bool
+    start_flag: str
+    lost_cluster: str
 
     def columns(self) -> list[str]:
         """Return the columns of ``sacct --helpformat``, as recorded."""
@@ -70,6 +75,9 @@ DIALECTS = {
         node_fail_exit=(0, 0),
         no_node_cpus=False,
         database_function="slurm_persist_conn_open_without_init",
+        keeps_reason=True,
+        start_flag="StartRecieved",
+        lost_cluster="",
     ),
     "26.05.5": Dialect(
         version="26.05.5",
@@ -83,6 +91,9 @@ DIALECTS = {
         node_fail_exit=(1, 0),
         no_node_cpus=True,
         database_function="_open_persist_conn",
+        keeps_reason=False,
+        start_flag="StartReceived",
+        lost_cluster="squeue: fatal: Could not get cluster information\n",
     ),
 }
 

@@ -23,6 +23,9 @@ class Said:
         return self.raw or self.out.encode()
 
 
+#: Every kind of fault, see ``model.Fault``.
+_KINDS = "refuse hang truncate garbage banner silent status after late cluster word empty lines"
+KINDS = frozenset(_KINDS.split())
 _BANNER = "*** maintenance on 7 March, see 123456 ***"
 _TIMED_OUT = "Batch job submission failed: Socket timed out on send/recv operation"
 

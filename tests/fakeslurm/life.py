@@ -10,7 +10,6 @@ from tests.fakeslurm.dialect import DIALECTS, NAMELESS, Dialect
 from tests.fakeslurm.model import Attempt, Cluster, Element, Fate, Job
 
 NODES = ("n1", "n2", "n3")
-_SIGTERM = 15
 #: Seconds until accounting has the queued row of a job that was preempted.
 _PREEMPTED_ROW_S = 2.0
 
@@ -57,7 +56,9 @@ def submit(cluster: Cluster, job: Job) -> None:
     lags = dialect(cluster)
     for element in job.elements:
         attempt = new_attempt(cluster, job, element)
-        told = {"submit": attempt.submit, "eligible": attempt.eligible, "state": "PENDING"}
+        # Accounting knows no eligible time of an array's element before that starts.
+        eligible = attempt.eligible if element.task is None else None
+        told = {"submit": attempt.submit, "eligible": eligible, "state": "PENDING"}
         if lags.named_s > lags.row_s:
             attempt.note(cluster.now + lags.row_s, **{**told, "name": NAMELESS, "eligible": None})
         attempt.note(cluster.now + lags.named_s, **told, name=job.name)
@@ -116,6 +117,19 @@ def _startable(cluster: Cluster, job: Job, element: Element) -> float | None:
     return eligible + cluster.settings.start_s + element.last.fate.pending_s
 
 
+def reason(cluster: Cluster, job: Job, element: Element) -> str:
+    """Why a queued element waits, as squeue says."""
+    if element.state == "FAILED":
+        return "NonZeroExitCode"
+    if element.state != "PENDING" or job.held:
+        return element.reason
+    if max(job.begin, element.last.eligible or 0.0) > cluster.now:
+        return "BeginTime"
+    if _startable(cluster, job, element) is None:
+        return "JobArrayTaskLimit" if job.parallel else element.reason
+    return "None" if element.reason == "Dependency" else element.reason
+
+
 def step(cluster: Cluster) -> list[Body]:
     """Let happen what is due now; returns what jobs do meanwhile, to be told by ``finished``."""
     bodies: list[Body] = []
@@ -158,6 +172,7 @@ def _start(cluster: Cluster, job: Job, element: Element) -> None:
     attempt.start, attempt.node = cluster.now, free[element.raw % len(free)]
     attempt.ends = cluster.now + attempt.fate.lasts_s
     attempt.eligible = attempt.eligible or cluster.now
+    element.apart = True
     element.state, element.reason, attempt.state = "RUNNING", "None", "RUNNING"
     if len(element.attempts) > 1:
         before = element.attempts[-2]
@@ -191,7 +206,12 @@ def end(
     told: dict[str, Any] = {"state": state, "end": attempt.end, "exit": list(code), "by": by, "name": job.name}
     if attempt.start is not None:
         told |= {"start": attempt.start, "node": attempt.node}
-    attempt.note(cluster.now, submit=attempt.submit, eligible=attempt.eligible, **told)
+    eligible = None if element.task is not None and attempt.start is None else attempt.eligible
+    if not attempt.noted and dialect(cluster).named_s > dialect(cluster).row_s:
+        attempt.note(cluster.now, submit=attempt.submit, eligible=None, **{**told, "name": NAMELESS})
+        attempt.note(cluster.now + dialect(cluster).named_s, submit=attempt.submit, eligible=eligible, **told)
+        return
+    attempt.note(cluster.now, submit=attempt.submit, eligible=eligible, **told)
 
 
 def requeue(cluster: Cluster, job: Job, element: Element, *, by_hand: bool = False) -> None:
@@ -207,11 +227,11 @@ def requeue(cluster: Cluster, job: Job, element: Element, *, by_hand: bool = Fal
         attempt.note(cluster.now, **told)
 
 
-def cancel(cluster: Cluster, job: Job, element: Element, by: int) -> None:
-    """Cancel an element, queued or running."""
+def cancel(cluster: Cluster, job: Job, element: Element, by: int, *, alone: bool = False) -> None:
+    """Cancel an element, queued or running; ``alone``: not together with its whole array."""
     if live(element):
-        code = (0, _SIGTERM if element.last.start is not None else 0)
-        end(cluster, job, element, "CANCELLED", code, by=by)
+        element.apart |= alone
+        end(cluster, job, element, "CANCELLED", by=by)
 
 
 def listed(cluster: Cluster, element: Element) -> bool:
@@ -221,11 +241,12 @@ def listed(cluster: Cluster, element: Element) -> bool:
 
 def told(cluster: Cluster, attempt: Attempt) -> dict[str, Any] | None:
     """What accounting says of an attempt now; None when it has no row."""
-    seen = [(at, what) for note in attempt.noted for at, what in _seen(cluster, *note) if at <= cluster.now]
+    # In the order in which things happened, whatever was heard first: an end is not undone by a start that lags.
+    seen = [what for note in attempt.noted for at, what in _seen(cluster, *note) if at <= cluster.now]
     if not seen:
         return None
     found: dict[str, Any] = {"start": None, "end": None, "node": "", "exit": [0, 0], "by": None}
-    for _, what in sorted(seen, key=lambda pair: pair[0]):
+    for what in seen:
         found |= what
     return found
 

@@ -25,6 +25,8 @@ class Settings:
         min_job_age_s: how long the controller remembers an ended job.
         requeue_hold_s: how long a requeued job waits before it may start again.
         start_s: how long a job that may start waits for its start.
+        bitstr_cut: whether long array expressions are cut whatever the caller asks for, as behind a
+            wrapper that drops variables.
     """
 
     version: str = "26.05.5"
@@ -73,9 +75,10 @@ class Fault:
     """How one program fails: from its ``after``-th call on (0: the first), ``times`` times (0: always).
 
     Kinds: ``refuse`` (cannot contact its daemon), ``hang``, ``truncate``, ``garbage``, ``banner``, ``silent``,
-    ``status`` (says ``text`` on stderr, ends with ``status``, does nothing), ``after`` (does it, then fails like
-    ``status``), ``late`` (does it, then hangs), ``cluster`` (sbatch answers ``id;cluster``), ``word`` (state words are
-    replaced, as ``old=new``), ``empty`` (sacct: header alone), ``lines`` (lines that hold ``text`` are left out).
+    ``status`` (says ``text`` on stderr, ends with ``status`` (negative: killed by that signal), does nothing),
+    ``after`` (does it, then fails like ``status``), ``late`` (does it, then hangs), ``cluster`` (sbatch answers
+    ``id;cluster``), ``word`` (state words are replaced, as ``old=new``), ``empty`` (sacct: header alone), ``lines``
+    (lines that hold ``text`` are left out).
     """
 
     command: str
@@ -117,13 +120,17 @@ class Attempt:
 
 @dataclass
 class Element:
-    """A plain job (no task) or one element of an array: what the controller knows of it now."""
+    """A plain job (no task) or one element of an array: what the controller knows of it now.
+
+    ``apart``: it has a row of its own in accounting, since it started or was cancelled alone.
+    """
 
     raw: int
     task: int | None
     state: str = "PENDING"
     reason: str = "None"
     ended: float | None = None
+    apart: bool = False
     attempts: list[Attempt] = field(default_factory=list)
 
     @property
@@ -150,6 +157,7 @@ class Job:
     begin: float = 0.0
     after: list[int] = field(default_factory=list)
     held: bool = False
+    requeue: bool = True
     parallel: int = 0
     exclude: list[str] = field(default_factory=list)
     past: bool = False

@@ -19,8 +19,7 @@ def squeue(cluster: Cluster, call: Call) -> Said:
     valued = "--user/-u --states/-t --format/-o --jobs/-j --clusters/-M --partition/-p --name/-n"
     given, _ = parse(call.words, "--noheader/-h --all/-a --array/-r", valued)
     if given.get("--clusters", cluster.settings.cluster) != cluster.settings.cluster:
-        named = given["--clusters"]
-        return Said(err=f"squeue: error: No cluster '{named}' known by database.\n", status=1)
+        return _no_cluster(cluster, given["--clusters"])
     wanted = given["--jobs"].split(",") if "--jobs" in given else []
     known = [(job, one) for job, one in life.elements(cluster) if life.listed(cluster, one)]
     if len(wanted) == 1 and not any(meant(cluster, wanted[0], *each) for each in known):
@@ -36,9 +35,21 @@ def squeue(cluster: Cluster, call: Call) -> Said:
     ]
     form = given.get("--format", "%i %T")
     head = "" if "--noheader" in given else _formatted(form, {letter: letter for letter in "iAVTtuPNrjSM"}) + "\n"
-    lines = _grouped(cluster, chosen, whole=call.env.get("SLURM_BITSTR_LEN") == "0", each="--array" in given)
+    whole = call.env.get("SLURM_BITSTR_LEN") == "0" and not cluster.settings.bitstr_cut
+    lines = _grouped(cluster, chosen, whole=whole, each="--array" in given)
     clock = call.env.get("SLURM_TIME_FORMAT") == "%s"
-    return Said(head + "".join(_formatted(form, _cells(job, one, shown, clock)) + "\n" for job, one, shown in lines))
+    return Said(
+        head + "".join(_formatted(form, _cells(cluster, job, one, shown, clock)) + "\n" for job, one, shown in lines)
+    )
+
+
+def _no_cluster(cluster: Cluster, named: str) -> Said:
+    said = (
+        f"squeue: error: No cluster '{named}' known by database.\n"
+        f"squeue: error: '{named}' can't be reached now, or it is an invalid entry for --cluster.  "
+        "Use 'sacctmgr list clusters' to see available clusters.\n"
+    )
+    return Said(err=said + life.dialect(cluster).lost_cluster, status=1)
 
 
 def _grouped(
@@ -61,7 +72,7 @@ def _queued_together(element: Element) -> bool:
     return element.task is not None and element.state == "PENDING" and len(element.attempts) == 1
 
 
-def _cells(job: Job, element: Element, shown: str, epoch: bool) -> dict[str, str]:
+def _cells(cluster: Cluster, job: Job, element: Element, shown: str, epoch: bool) -> dict[str, str]:
     attempt = element.last
     return {
         "i": shown,
@@ -72,7 +83,7 @@ def _cells(job: Job, element: Element, shown: str, epoch: bool) -> dict[str, str
         "u": job.user,
         "P": job.partition,
         "N": attempt.node,
-        "r": element.reason,
+        "r": life.reason(cluster, job, element),
         "j": job.name,
         "S": shown_time(attempt.start, epoch) if attempt.start else "N/A",
         "M": "0:00",

@@ -15,9 +15,12 @@ from tests.fakeslurm import life, model
 from tests.fakeslurm.client import PROGRAMS
 from tests.fakeslurm.life import Body
 from tests.fakeslurm.model import Cluster, Element, Fate, Fault, Job, Settings
+from tests.fakeslurm.numbers import expand
 from tests.fakeslurm.warm import STUB
 
 _CHECKOUT = Path(__file__).parents[2]
+#: The signal of ``0:53``, which is what a job ends with whose output file cannot be opened.
+_NO_OUTPUT = 53
 _PROGRAM = """#!{python} -IS
 import sys
 sys.path.insert(0, {checkout!r})
@@ -130,14 +133,22 @@ class FakeSlurm:
             element = Element(job_id, None, state, ended=began + lasted_s, attempts=[attempt])
             cluster.jobs.append(Job(job_id, name, user, 4711, past=True, elements=[element]))
 
-    def foreign(self, job_id: int, name: str, user: str, state: str = "RUNNING", offset: int | None = None) -> None:
-        """Let the queue hold a job of somebody else (or another part of a heterogeneous one)."""
+    def foreign(
+        self, job_id: int, name: str, user: str, state: str = "RUNNING", offset: int | None = None, tasks: str = ""
+    ) -> None:
+        """Let the queue hold a job of somebody else, or another part of a heterogeneous one, or an array that waits."""
+        waits = state == "PENDING"
         with self.changed() as cluster:
-            attempt = model.Attempt(cluster.now, cluster.now, cluster.now, node="n2", state=state)
-            told = {"name": name, "state": state, "submit": cluster.now, "start": cluster.now, "node": "n2"}
-            attempt.note(cluster.now, eligible=cluster.now, **told)
-            element = Element(job_id + (offset or 0), None, state, attempts=[attempt])
-            cluster.jobs.append(Job(job_id, name, user, 4711, offset=offset, elements=[element]))
+            began = None if waits else cluster.now
+            told = {"name": name, "state": state, "submit": cluster.now, "start": began, "node": "" if waits else "n2"}
+            indices, parallel = expand(tasks) if tasks else ([None], 0)
+            elements = []
+            for place, task in enumerate(indices):
+                attempt = model.Attempt(cluster.now, began, began, node=str(told["node"]), state=state)
+                attempt.note(cluster.now, eligible=began, **told)
+                elements.append(Element(job_id + (offset or 0) + place, task, state, attempts=[attempt]))
+            job = Job(job_id, name, user, 4711, offset=offset, held=waits, parallel=parallel, elements=elements)
+            cluster.jobs.append(job)
 
     # --- time
 
@@ -168,6 +179,8 @@ class FakeSlurm:
             output = output.replace(tag, value)
         log = Path(job.workdir, output.replace("\0", "%"))
         env = {**job.env, **self._of_job(job, element), **({"FAKESLURM_KILL": body.at} if body.at else {})}
+        if not log.parent.is_dir():
+            return -_NO_OUTPUT
         with log.open("ab") as out:
             done = subprocess.run(
                 ["bash", str(script)],
@@ -205,9 +218,9 @@ class FakeSlurm:
 
     # --- as a person
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call one of the programs."""
-        env = {**os.environ, **self.env}
+    def run(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Call one of the programs; ``env``: further variables."""
+        env = {**os.environ, **self.env, **(env or {})}
         return subprocess.run(
             [str(self.bin / words[0]), *words[1:]], env=env, capture_output=True, text=True, check=False
         )

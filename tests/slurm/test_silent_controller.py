@@ -15,7 +15,7 @@ _MINUTE = timedelta(seconds=60)
 def test_what_reached_a_hanging_controller_is_adopted_once_when_it_goes_on(project: Project) -> None:
     """It stops right after squeue: the cancel and the submission of that pass hang until the tool gives them up."""
     cluster = project.cluster
-    project.configure(slurm={"timeout_s": 3})
+    project.configure(slurm={"timeout_s": 3, "submit_timeout_s": 5})
     project.make()
     measured = project.bench(1)
     project.wait_patients(1)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -33,10 +33,10 @@ def made(tmp_path: Path, driver: Driver, warm: Warm) -> Callable[..., Scripted]:
     source = tiny_target(tmp_path / "tiny")
     count = 0
 
-    def make(settings: Settings | None = None, **keys: object) -> Scripted:
+    def make(settings: Settings | None = None, tool: Mapping[str, object] | None = None, **keys: object) -> Scripted:
         nonlocal count
         count += 1
-        return new_scripted(tmp_path / f"site-{count}", source, driver, warm, settings or Settings(), **keys)
+        return new_scripted(tmp_path / f"site-{count}", source, driver, warm, settings or Settings(), tool, **keys)
 
     return make
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,11 +52,30 @@ class Scripted:
         raise AssertionError(f"not quiet after {most} passes: {self.site.live()}\n{done.out}\n{done.err}")
 
 
-def new_scripted(root: Path, source: Path, driver: Driver, warm: Warm, settings: Settings, **keys: object) -> Scripted:
-    """Make a site for the target ``tiny``; ``keys`` are those of ``site.SETTINGS``."""
+def new_scripted(
+    root: Path,
+    source: Path,
+    driver: Driver,
+    warm: Warm,
+    settings: Settings,
+    tool: Mapping[str, object] | None = None,
+    **keys: object,
+) -> Scripted:
+    """Make a site for the target ``tiny``; ``keys`` are those of ``site.SETTINGS``, ``tool`` any, as ``slurm.wake``."""
     slurm = FakeSlurm(root / "slurm", warm, settings)
     site = new_site(root / "site", targets={"tiny": source}, driver=driver)
     site.configure(compute="slurm", **{**_WINDOWS, **keys})
-    site.extend(f'[slurm]\npython = "{slurm.python}"\ntimeout_s = 2\n')
+    site.extend(f'[slurm]\npython = "{slurm.python}"\n')
+    # Columns of sacct are kept there: those of another version's cluster are none of this one's.
+    variables = {"XDG_CACHE_HOME": str(root / "cache"), **{_variable(key): _text(v) for key, v in (tool or {}).items()}}
     site.how.update(slurm.order())
+    site.how["env"] = {**slurm.env, **variables}
     return Scripted(site, slurm)
+
+
+def _variable(key: str) -> str:
+    return f"OUTERLOOP_{key.replace('.', '__').upper()}"
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

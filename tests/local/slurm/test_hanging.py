@@ -25,6 +25,7 @@ kind = "slurm"
 
 [slurm]
 timeout_s = 1
+submit_timeout_s = 3
 
 [reconcile]
 confirm_s = 0

@@ -1,7 +1,6 @@
 """Runs the command line and holds it at a chosen effect: ``pausing.py before|after KIND REGEX FOLDER ARGS…``.
 
-At the first such effect it makes ``FOLDER/here`` and goes on when somebody makes ``FOLDER/on``. The submit limit of
-the tool, three minutes, is five seconds here: a controller that never answers an sbatch is then not waited for so long.
+At the first such effect it makes ``FOLDER/here`` and goes on when somebody makes ``FOLDER/on``.
 """
 
 from __future__ import annotations
@@ -15,9 +14,7 @@ from typing import Any
 
 from outerloop_hpc import effects
 from outerloop_hpc.cli.main import main
-from outerloop_hpc.slurm.submit import SlurmCompute
 
-SUBMIT_LIMIT_S = 5.0
 _LIMIT_S = 120.0
 
 
@@ -49,8 +46,5 @@ def _hold(folder: Path) -> None:
 if __name__ == "__main__":
     when, kind, pattern, folder = sys.argv[1:5]
     install(when, kind, pattern, Path(folder))
-    defaults = SlurmCompute.__init__.__kwdefaults__ or {}
-    assert "submit_timeout_s" in defaults
-    defaults["submit_timeout_s"] = SUBMIT_LIMIT_S
     sys.argv = ["outerloop-hpc", *sys.argv[5:]]
     main()
