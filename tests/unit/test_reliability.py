@@ -40,7 +40,7 @@ def rows() -> list[tuple[str, str, str]]:
     return [(row["fault"], row["happens"], row["shown"]) for row in ROW.finditer(text)]
 
 
-def tests_in(path: Path) -> list[str]:
+def names_in(path: Path) -> list[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
 
@@ -51,7 +51,7 @@ def test_every_test_that_is_named_exists() -> None:
     missing = []
     for shown in named:
         path, _, name = shown.partition("::")
-        if not (CHECKOUT / path).is_file() or name not in tests_in(CHECKOUT / path):
+        if not (CHECKOUT / path).is_file() or name not in names_in(CHECKOUT / path):
             missing.append(shown)
     assert missing == []
 
@@ -63,7 +63,7 @@ def test_every_test_of_a_fault_is_named() -> None:
     unnamed = [
         f"{path.relative_to(CHECKOUT)}::{name}"
         for path in modules
-        for name in tests_in(path)
+        for name in names_in(path)
         if f"{path.relative_to(CHECKOUT)}::{name}" not in named
     ]
     assert unnamed == []
