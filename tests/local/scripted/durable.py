@@ -101,5 +101,5 @@ def _references(folder: Path, form: str) -> list[str]:
 
 
 def nameless(line: str) -> str:
-    """Return a line without ids, for what is compared at different times."""
-    return _ID.sub("#", re.sub(r"\d{8}T\d{6}Z", "T", line))
+    """Return a line without ids, seeds and times of runs, for what is compared at different times."""
+    return _ID.sub("#", re.sub(r"\d{8}T\d{6}Z", "T", re.sub(r"'\d+'", "'#'", line)))
