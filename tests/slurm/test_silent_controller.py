@@ -13,7 +13,7 @@ _MINUTE = timedelta(seconds=60)
 
 
 def test_what_reached_a_hanging_controller_is_adopted_once_when_it_goes_on(project: Project) -> None:
-    """It stops right after squeue: the cancel and the submission of that pass hang until the tool gives them up."""
+    """It stops right before sbatch: that hangs until the tool gives it up, and the cancel is not even started."""
     cluster = project.cluster
     project.configure(slurm={"timeout_s": 3, "submit_timeout_s": 5})
     project.make()
@@ -23,7 +23,7 @@ def test_what_reached_a_hanging_controller_is_adopted_once_when_it_goes_on(proje
     stopped = project.bench(2)
     project.wait_patients(2)
     project.done("runs", "end", stopped, "--reason", "enough")
-    with held(project, ("after", "command", "^squeue$"), "tick") as tick:
+    with held(project, ("before", "command", "^sbatch$"), "tick") as tick:
         cluster.controller_freeze()
         said = tick.finish(75)
     late = project.runs()[-1]
