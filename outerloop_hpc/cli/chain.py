@@ -13,6 +13,7 @@ from outerloop_hpc.engine.basis import lasting
 from outerloop_hpc.engine.journal import Journal
 from outerloop_hpc.engine.layout import RunFolder
 from outerloop_hpc.engine.spec import stamp
+from outerloop_hpc.engine.state import WITHHELD
 
 CHAIN_COLUMNS = (
     Column("at", "when it was committed"),
@@ -30,7 +31,6 @@ _RULES = {
     "steps.wanted": "kind.submit",
     "submission.intended": "submit",
     "submission.refused": "submit.refused",
-    "submission.abandoned": "submission.abandoned",
     "post.wanted": "kind.post",
     "change.wanted": "kind.propose",
     "change.seen": "change.seen",
@@ -94,6 +94,8 @@ def rule_of(event: ev.Event) -> str:
     match event:
         case ev.TryEnded() | ev.RunParked():
             return event.rule
+        case ev.SubmissionAbandoned():
+            return WITHHELD if event.withheld else "submission.abandoned"
         case ev.SubmissionBound():
             return "submission.adopted" if event.adopted else ""
         case ev.PersonDecided():

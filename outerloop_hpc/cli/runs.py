@@ -116,7 +116,8 @@ def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_ru
     Raises:
         UsageError: there is no such run, no reason, or nothing left to decide.
     """
-    from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - heavy
+    from outerloop_hpc import fsio  # noqa: PLC0415 - heavy
+    from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - as above
     from outerloop_hpc.engine import inbox, watch  # noqa: PLC0415 - as above
     from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
@@ -137,6 +138,10 @@ def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_ru
             _foretell(here, folder.run_id, who, reason)
         return ""
     at = SystemClock().now()
+    if force:
+        # What is closed for good must not rest on a pass that did not even ask.
+        for compute in here.engine.hands.computes:
+            fsio.remove(here.layout.patience(compute))
     name = inbox.put(folder, action, who=who, reason=reason, at=at, force=force)
     talk(f"{folder.run_id}: the next pass takes {name} ({action}{how}); `outerloop-hpc reconcile` makes one now")
     return name
@@ -144,6 +149,7 @@ def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_ru
 
 def _foretell(here: Session, run_id: str, who: str, reason: str) -> None:
     """Say what force would do now, and what nobody knows; by the same code as the pass itself."""
+    from outerloop_hpc.cli.trouble import tell_faults, tell_problems  # noqa: PLC0415 - only when it runs
     from outerloop_hpc.engine.events import PersonDecided  # noqa: PLC0415 - heavy
     from outerloop_hpc.engine.tick import Pass  # noqa: PLC0415 - as above
 
@@ -151,6 +157,8 @@ def _foretell(here: Session, run_id: str, who: str, reason: str) -> None:
     result = Pass(here.engine, launch=False, dry_run=True, only=[run_id], imagined=[said]).run()
     for _, line in result.lines:
         talk(f"{line.subject}: {line.verdict} by {line.rule}: {line.reason}")
+    tell_faults(result)
+    tell_problems(result)
 
 
 @lists

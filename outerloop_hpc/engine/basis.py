@@ -16,17 +16,21 @@ from outerloop_hpc.engine.state import Submission, Try
 
 @dataclass(frozen=True, slots=True)
 class TryBasis:
-    """All that a ruling on one try rests on; ``silent`` is when accounting was last seen silent."""
+    """All that a ruling on one try rests on.
+
+    ``silent`` is when accounting was last seen silent; ``looked`` is false where a pass did not look at all.
+    """
 
     evidence: Evidence
     current: Try
     submission: Submission
     now: datetime
     silent: datetime | None = None
+    looked: bool = True
 
     def told(self) -> dict[str, Any]:
         """Return the rows with their times; ages in seconds, by this pass's clock."""
-        found = self.evidence.summary()
+        found: dict[str, Any] = self.evidence.summary() if self.looked else {"looked": False}
         found["seen_at"] = stamp(self.now)
         found["job"] = {"id": self.submission.job_of(self.current.index), "name": self.submission.name}
         found["intended_at"] = stamp(self.submission.intended_at)

@@ -210,8 +210,11 @@ class Carrier:
             submission = run.state.submissions[name]
             index = self.indexes.get(submission.compute)
             wanted.setdefault(submission.compute, {})[name] = letgo.surely(submission, index)
-        for problem in letgo.cancel(self.hands.computes, wanted):
-            self.problems.append(f"{problem}; the run was ended by force and does not ask again: cancel by hand")
+        failed = letgo.cancel(self.hands.computes, wanted)
+        failed += [f"{name} is not at hand on {self.hands.author.host}" for name in wanted.keys() - self.hands.computes]
+        by_hand = "the run was ended by force and does not ask again: cancel its jobs by hand"
+        # A fault, since it is told to people also where a quiet pass tells no problems; nobody else will see to it.
+        self.faults += [(run.run_id, f"{problem}; {by_hand}: {', '.join(names)}") for problem in failed]
 
     def _archive(self, run: LiveRun, submission: Submission, note: str) -> None:
         index = self.indexes.get(submission.compute)

@@ -35,7 +35,8 @@ def closing(planner: Planner) -> tuple[tuple[tuple[str, str], ...], bool]:
 def let_go(state: RunState, archive: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """Names of submissions, about to be archived, whose jobs may still come or live although a person ended them."""
     tries = (one for step in state.steps.values() for one in step.tries)
-    names = {one.submission for one in tries if one.rule == ev.FORCED}
+    given_up = {ev.FORCED} if state.forced is None else {ev.FORCED, ev.GAVE_UP}
+    names = {one.submission for one in tries if one.rule in given_up}
     return tuple(name for name, _ in archive if name in names)
 
 

@@ -7,6 +7,9 @@ from typing import Any
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.state import Change, Ended, Parked, Post, RunState, Step, Submission, Try
 
+#: Counts up whenever an event comes to mean something else: states that were folded otherwise are folded again.
+FOLD = 2
+
 
 class _Fold:
     """Applies one transaction to copies of the containers; the old state stays as it was."""

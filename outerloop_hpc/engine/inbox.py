@@ -17,9 +17,10 @@ from outerloop_hpc.errors import Fault
 
 
 class Decision(Document):
-    """``inbox/<time>-<nonce>.json``."""
+    """``inbox/<time>-<nonce>.json``. Version 2 is for force: an earlier tool must not take it for an ordinary end."""
 
     name: ClassVar[str] = "decision"
+    version: ClassVar[int] = 2
 
     run: str
     action: PersonAction
@@ -33,7 +34,10 @@ def put(folder: RunFolder, action: PersonAction, *, who: str, reason: str, at: d
     """Leave a decision for the next pass; returns the file's name."""
     fsio.make_folder(folder.inbox)
     name = f"{at:%Y%m%dT%H%M%SZ}-{fsio.nonce()[:8]}.json"
-    decision = Decision(run=folder.run_id, action=action, who=who, reason=reason, force=force, at=at)
+    schema = f"decision/{2 if force else 1}"
+    decision = Decision(
+        document_schema=schema, run=folder.run_id, action=action, who=who, reason=reason, force=force, at=at
+    )
     fsio.publish(folder.inbox / name, decision.encoded())
     return name
 

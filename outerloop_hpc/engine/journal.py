@@ -14,13 +14,15 @@ from datetime import datetime
 from outerloop_hpc import __version__, fsio
 from outerloop_hpc.documents import decode, load
 from outerloop_hpc.engine import events as ev
-from outerloop_hpc.engine.fold import apply
+from outerloop_hpc.engine.fold import FOLD, apply
 from outerloop_hpc.engine.layout import RunFolder
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState, Snapshot
 from outerloop_hpc.errors import Fault, OuterloopError
 
 _log = logging.getLogger(__name__)
+#: What a snapshot rests on: two versions of the tool, or two folds, may make different states of one journal.
+FOLDED_BY = f"{__version__}/{FOLD}"
 
 
 class Overtaken(OuterloopError):  # noqa: N818 - states what happened
@@ -110,7 +112,7 @@ class Journal:
     def save_snapshot(self, state: RunState) -> None:
         """Cache the fold. Losing it costs time only, so a full disk is not an error here."""
         with suppress(OuterloopError, OSError):
-            fsio.replace(self.folder.snapshot, Snapshot(folded_by=__version__, state=state).encoded())
+            fsio.replace(self.folder.snapshot, Snapshot(folded_by=FOLDED_BY, state=state).encoded())
 
     def _snapshot(self) -> RunState:
         try:
@@ -120,7 +122,7 @@ class Journal:
         except Fault as fault:
             _log.warning("%s; folding the journal from its beginning", fault)
             return RunState(run=self.folder.run_id)
-        ours = (found.state.run, found.folded_by) == (self.folder.run_id, __version__)
+        ours = (found.state.run, found.folded_by) == (self.folder.run_id, FOLDED_BY)
         return found.state if ours else RunState(run=self.folder.run_id)
 
     def _last(self) -> int:

@@ -42,7 +42,7 @@ def take_claims_of_forced(
     """Take the claims of the tries that a person ended by force and that never started."""
     for step in state.steps.values():
         for one in step.tries:
-            if one.rule == ev.FORCED and one.submission in names:
+            if one.rule in {ev.FORCED, ev.GAVE_UP} and one.submission in names:
                 take_claim(folder, state.submissions[one.submission], one.index, author, clock)
 
 
@@ -60,7 +60,8 @@ def unwanted(live: Iterable[LiveRun], indexes: Mapping[str, Index]) -> dict[str,
 
 def unseen(live: Iterable[LiveRun], indexes: Mapping[str, Index]) -> list[str]:
     """Say which computes cannot be asked for an end now, because their queue does not say what is there."""
-    silent = {name for name, index in indexes.items() if not answered(index.observation.queue)}
+    asked = {name: index.observation for name, index in indexes.items() if not index.observation.spared_s}
+    silent = {name for name, seen in asked.items() if not answered(seen.queue)}
     names = sorted({one.compute for one in _to_end(live) if one.job_id} & silent)
     why = "its queue did not say what is there, and an id may be another job's by now; a later pass asks"
     return [f"{name}: not cancelled yet: {why}" for name in names]

@@ -44,16 +44,22 @@ class Silent(Value):
 
 
 class Asked(Document):
-    """``tick/patience-<compute>.json``: when the scheduler was asked last, and which daemons do not answer."""
+    """``tick/patience-<compute>.json``: when the scheduler was asked last, and which daemons do not answer.
+
+    ``whole_at`` is when a pass over all runs asked last: such a pass heeds that alone, or those who follow single runs
+    would keep it from ever seeing the others.
+    """
 
     name: ClassVar[str] = "patience"
 
     asked_at: AwareDatetime | None = None
+    whole_at: AwareDatetime | None = None
     silent: dict[str, Silent] = Field(default_factory=dict)
 
     def ahead_of(self, now: datetime) -> bool:
         """Whether a clock that is wrong wrote this, so that nobody knows how long to wait."""
-        times = [one.at for one in self.silent.values()] + ([self.asked_at] if self.asked_at else [])
+        times = [one.at for one in self.silent.values()]
+        times += [at for at in (self.asked_at, self.whole_at) if at is not None]
         longest = timedelta(seconds=LONGEST_PAUSE_S)
         return any(at > now + _AHEAD for at in times) or any(s.again_at > s.at + longest for s in self.silent.values())
 
@@ -84,6 +90,7 @@ class Patience:
     _known: Asked = field(default_factory=Asked)
     _keeps: bool = False
     _insists: bool = True
+    _whole: bool = True
 
     @property
     def name(self) -> str:
@@ -95,9 +102,12 @@ class Patience:
         """The compute's."""
         return self.compute.user
 
-    def begin(self, *, asks_anyway: bool, insists: bool) -> None:
-        """Begin a pass. One that asks anyway (a person wants to know) heeds no document, and leaves none."""
-        self._keeps, self._insists = not asks_anyway, asks_anyway or insists
+    def begin(self, *, asks_anyway: bool, insists: bool, whole: bool = True) -> None:
+        """Begin a pass, over all runs (``whole``) or some.
+
+        One that asks anyway (a person wants to know) heeds no document, and leaves none.
+        """
+        self._keeps, self._insists, self._whole = not asks_anyway, asks_anyway or insists, whole
         self._known = Asked() if asks_anyway else self._read()
         now = self.clock.now()
         self.backing_off = {
@@ -127,7 +137,9 @@ class Patience:
         if spared_s := self._too_soon():
             return Observation(Answer(Availability.UNAVAILABLE), Answer(Availability.UNAVAILABLE), spared_s=spared_s)
         if self._keeps and self.interval_s and not {controller(self.cluster), ACCOUNTING} <= set(self.backing_off):
-            self._write(self._read().model_copy(update={"asked_at": self.clock.now()}))
+            now = self.clock.now()
+            asked = {"asked_at": now, "whole_at": now} if self._whole else {"asked_at": now}
+            self._write(self._read().model_copy(update=asked))
         return self.compute.observe(jobs)
 
     def cancel(self, jobs: Sequence[JobRef]) -> None:
@@ -157,9 +169,10 @@ class Patience:
 
     def _too_soon(self) -> float:
         """Seconds until the scheduler may be asked again; 0 for now."""
-        if self._insists or self._known.asked_at is None:
+        last = self._known.whole_at if self._whole else self._known.asked_at
+        if self._insists or last is None:
             return 0.0
-        ago = (self.clock.now() - self._known.asked_at).total_seconds()
+        ago = (self.clock.now() - last).total_seconds()
         return max(self.interval_s - ago, 0.0)
 
     def _read(self) -> Asked:
@@ -195,10 +208,12 @@ class Patients:
         return cls({name: one for name, one in computes.items() if isinstance(one, Patience)})
 
     @contextmanager
-    def during(self, tell: Callable[[Sequence[str]], None], *, asks_anyway: bool, insists: bool) -> Iterator[None]:
+    def during(
+        self, tell: Callable[[Sequence[str]], None], *, asks_anyway: bool, insists: bool, whole: bool
+    ) -> Iterator[None]:
         """Frame a pass; ``tell`` is told first who is not asked in it and until when, at last who did not answer."""
         for one in self.computes.values():
-            one.begin(asks_anyway=asks_anyway, insists=insists)
+            one.begin(asks_anyway=asks_anyway, insists=insists, whole=whole)
         tell([f"{name}: {why}" for name, one in self.computes.items() for why in one.backing_off.values()])
         try:
             yield

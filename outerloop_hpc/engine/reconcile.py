@@ -131,9 +131,10 @@ def _rulings(planner: Planner) -> Iterator[tuple[Step, Try, Ruling, TryBasis]]:
 def _force(planner: Planner) -> None:
     ended = []
     for step, current, submission, ruling in people.forced(planner):
-        evidence = planner.given.evidence.get((submission.name, current.index), _NOT_LOOKED)
+        seen = planner.given.evidence.get((submission.name, current.index))
         silent = planner.given.silent.get(submission.compute)
-        basis = TryBasis(evidence, current, submission, planner.given.now, silent)
+        now, evidence = planner.given.now, seen or _NOT_LOOKED
+        basis = TryBasis(evidence, current, submission, now, silent, looked=seen is not None)
         subject = f"{step.spec.key} try {current.number}"
         planner.say(subject, ruling.rule, ruling.verdict, ruling.reason, lasting(ruling.rule), basis)
         ended.append(_try_ended(step.spec.key, ruling, basis))

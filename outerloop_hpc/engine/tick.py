@@ -118,7 +118,9 @@ class Pass:
         """
         if not self.dry_run:
             fit.require_exclusive(self.engine.layout, self.now)
-        framed = self.patients.during(self._told_away, asks_anyway=self.dry_run, insists=self.insists)
+        framed = self.patients.during(
+            self._told_away, asks_anyway=self.dry_run, insists=self.insists, whole=not self.only
+        )
         with collector.off(), framed:
             return self._run()
 

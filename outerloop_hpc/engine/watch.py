@@ -142,7 +142,13 @@ def gather(
     # Accounting is archived when no try is open; one that runs is.
     busy = {name for name, known in looks.items() if known.running}
     ages = _ended_for(run, now, silent)
-    return Gathered(evidence, unbound, inbox.waiting(folder), _archivable(run, indexes, policies, ages, busy))
+    return Gathered(evidence, unbound, _heard(folder, indexes), _archivable(run, indexes, policies, ages, busy))
+
+
+def _heard(folder: RunFolder, indexes: Mapping[str, Index]) -> list[PersonDecided]:
+    """What people said. Force waits for a pass that looks: closing for good must not rest on not having asked."""
+    spared = any(index.observation.spared_s for index in indexes.values())
+    return [decided for decided in inbox.waiting(folder) if not (decided.force and spared)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +205,11 @@ def _archivable(
         rows = index.rows_of(submission)
         availability = index.observation.accounting.availability
         policy = policies[submission.compute]
+        if index.lives(submission):
+            continue  # it was requeued after its end, and its last execution counts, too
         note = archive_note(
             submission,
-            complete=archive.complete(submission, rows) and not index.lives(submission),
+            complete=archive.complete(submission, rows),
             availability=availability,
             ended_for_s=ended_for.get(submission.name, 0.0),
             policy=policy,

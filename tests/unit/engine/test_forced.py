@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +232,10 @@ def test_what_has_not_started_is_kept_from_starting_and_the_rest_is_asked_once_t
     assert [b'"abandoned":true' in claim_of(run, n).read_bytes() for n in range(5)] == [False] * 3 + [True] * 2
     (submission,) = run.state.submissions.values()
     assert compute.cancelled == [submission.name], "its id may be another job's by now"
-    assert any("does not ask again" in problem for problem in result.problems)
+    ((where, fault),) = result.faults
+    assert where == run.run_id
+    assert "does not ask again" in fault
+    assert submission.name in fault, "a quiet pass tells no problems, and nobody else will see to it"
     assert (result.closed, runs.live(StateFolder(root).layout)) == (1, [])
     report = run.journal.folder.report.read_text(encoding="utf-8")
     assert "ann, by force: the cluster is gone" in report
@@ -264,3 +270,55 @@ def test_a_decision_of_an_earlier_version_has_no_force(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b',"force":false', b""))
     assert b"force" not in path.read_bytes()
     assert [one.force for one in inbox.waiting(run.journal.folder)] == [False]
+
+
+class Spared(Away):
+    """Nobody is asked, since somebody was just before."""
+
+    def observe(self, jobs: Sequence[JobRef]) -> Observation:
+        return replace(super().observe(jobs), calls=0, spared_s=7.0)
+
+
+def test_force_is_not_taken_in_by_a_pass_that_did_not_ask(tmp_path: Path) -> None:
+    """What is closed for good, and accounted for as unknown, must not rest on the minimum interval."""
+    root = tmp_path / "state"
+    run = under_way(root)
+    inbox.put(run.journal.folder, "end", who="ann", reason="gone", at=T0, force=True)
+    compute = Spared()
+    assert passed(root, compute).closed == 0
+    assert compute.cancelled == []
+    assert passed(root, Away()).closed == 1
+
+
+def test_force_on_a_host_without_the_runs_compute_says_what_to_cancel_by_hand(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "state", Away()
+    run = under_way(root)
+    elsewhere.name = "local"
+    inbox.put(run.journal.folder, "end", who="ann", reason="gone", at=T0, force=True)
+    result = passed(root, elsewhere)
+    ((_, fault),) = result.faults
+    assert "slurm is not at hand on login1" in fault
+    assert next(iter(run.state.submissions)) in fault
+
+
+def test_what_was_given_up_and_then_forced_is_kept_from_starting(tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    run = under_way(root)
+    ((step, current, submission), *_) = run.state.open_tries()
+    asked = ev.RunParked(question="?", reason="!", tries=(ev.Element(step=step.spec.key, try_number=current.number),))
+    by = ev.Author(host="h", pid=1, user="u", version="0")
+    run.journal.commit(run.state, (asked,), by=by, at=T0, nonce="n")
+    for force in (False, True):
+        action: ev.PersonAction = "end" if force else "resume"
+        inbox.put(run.journal.folder, action, who="ann", reason="so", at=T0 + timedelta(seconds=force), force=force)
+    compute = Away()
+    passed(root, compute)
+    assert compute.cancelled == [submission.name]
+
+
+def test_an_earlier_tool_does_not_take_force_for_an_ordinary_end(tmp_path: Path) -> None:
+    folder = under_way(tmp_path / "state").journal.folder
+    for force, schema in ((False, "decision/1"), (True, "decision/2")):
+        name = inbox.put(folder, "end", who="ann", reason="gone", at=T0, force=force)
+        assert json.loads((folder.inbox / name).read_bytes())["schema"] == schema
+    assert [decided.force for decided in inbox.waiting(folder)].count(True) == 1

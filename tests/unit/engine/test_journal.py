@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from outerloop_hpc import __version__, fsio
+from outerloop_hpc import fsio
 from outerloop_hpc.documents import decode
 from outerloop_hpc.engine import events as ev
-from outerloop_hpc.engine.journal import Journal, Overtaken
+from outerloop_hpc.engine.journal import FOLDED_BY, Journal, Overtaken
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.spec import ResourceAsk
 from outerloop_hpc.engine.state import RunState, Snapshot
@@ -139,7 +139,7 @@ def test_any_snapshot_leads_to_the_same_state(told: tuple[Journal, list[RunState
         b"null",
         b"\xff",
         b'{"schema":"snapshot/99","run":"x"}',
-        b'{"schema":"snapshot/1","folded_by":"%s","state":{"run":"other","seq":9}}' % __version__.encode(),
+        b'{"schema":"snapshot/1","folded_by":"%s","state":{"run":"other","seq":9}}' % FOLDED_BY.encode(),
         b'{"schema":"snapshot/1","folded_by":"0.0.1","state":{"run":"%s","seq":1}}' % RUN.encode(),
     ],
     ids=["empty", "torn", "null", "not UTF-8", "newer", "of another run", "folded by another version"],

@@ -95,10 +95,12 @@ class Site:
     def patience(self, **more: float) -> Patience:
         return Patience(self.cluster, self.cluster.breaker, self.path, self.clock, self.chance, **more)  # type: ignore[arg-type] # only figures are given
 
-    def look(self, *, asks_anyway: bool = False, insists: bool = False, **more: float) -> tuple[Observation, list[str]]:
+    def look(
+        self, *, asks_anyway: bool = False, insists: bool = False, whole: bool = True, **more: float
+    ) -> tuple[Observation, list[str]]:
         """Make a pass of its own process; returns what it saw and what it says at its end."""
         patience = self.patience(**more)
-        patience.begin(asks_anyway=asks_anyway, insists=insists)
+        patience.begin(asks_anyway=asks_anyway, insists=insists, whole=whole)
         seen = patience.observe([REF])
         return seen, patience.end()
 
@@ -148,6 +150,23 @@ def test_a_pass_that_insists_asks_and_counts_for_the_others(site: Site) -> None:
     assert site.look(insists=True)[0].calls == 2
     site.clock.at = after(12)
     assert site.look()[0].spared_s == 2
+
+
+def test_whoever_follows_single_runs_keeps_no_whole_pass_from_asking(site: Site) -> None:
+    """A follower that asks every few seconds would otherwise be the only one that ever asks."""
+    for seconds in range(0, 40, 8):
+        site.clock.at = after(seconds)
+        site.look(whole=False, insists=True)
+        site.clock.at = after(seconds + 1)
+        seen, _ = site.look()
+        asked = seconds % 16 == 0
+        assert (seen.calls == 2, bool(seen.spared_s)) == (asked, not asked), seconds
+
+
+def test_whoever_follows_single_runs_heeds_everybody(site: Site) -> None:
+    site.look()
+    site.clock.at = after(4)
+    assert site.look(whole=False)[0].spared_s == 6
 
 
 def test_without_an_interval_every_pass_asks_and_nothing_is_written(site: Site) -> None:
@@ -249,7 +268,7 @@ def test_what_is_unreadable_or_from_the_future_stops_no_question(
     site.path.write_bytes(wrong)
     assert site.look()[0].queue.availability is Availability.ANSWERED
     assert "it only says how long to wait" in caplog.text
-    assert site.document() == Asked(asked_at=T0)
+    assert site.document() == Asked(asked_at=T0, whole_at=T0)
 
 
 def test_a_document_that_cannot_be_written_stops_no_pass(
