@@ -30,7 +30,7 @@ def _figures(place: Place | str, parent: Path, tries: int) -> list[Figure]:
     live = tries // ELEMENTS
     folder = prepare(parent / f"tries-{tries}", live, 0, ELEMENTS)
     ours: Place = Here(parent) if isinstance(place, str) else place
-    said = sweep(ours, folder, rounds, live)
+    said = sweep(ours, folder, rounds, live, ELEMENTS)
     rate = Samples(tuple(1 / seconds for seconds in said["seconds"]))
     other, goal = None, ""
     if isinstance(place, str):

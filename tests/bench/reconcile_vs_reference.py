@@ -57,7 +57,7 @@ def prepare(parent: Path, live: int, ended: int, elements: int = 1) -> Path:
     return parent
 
 
-def sweep(place: Place, parent: Path, rounds: int, live: int) -> dict[str, Any]:
+def sweep(place: Place, parent: Path, rounds: int, live: int, elements: int = 1) -> dict[str, Any]:
     """Let our passes go over a prepared folder; returns what ``tests.bench.sweep`` prints.
 
     Raises:
@@ -65,8 +65,11 @@ def sweep(place: Place, parent: Path, rounds: int, live: int) -> dict[str, Any]:
     """
     arguments = ["-m", "tests.bench.sweep", str(parent / "state"), str(parent / "bin"), str(rounds)]
     said: dict[str, Any] = json.loads(place.run(arguments))
-    if (said["live"], said["others"]) != (live, 0):
-        raise RuntimeError(f"the pass saw {said['live']} of {live} live runs and {said['others']} other things")
+    if (said["live"], said["alive"], said["others"]) != (live, live * elements, 0):
+        raise RuntimeError(
+            f"the pass saw {said['live']} of {live} live runs, {said['alive']} of {live * elements} running tries and "
+            f"{said['others']} other things"
+        )
     return said
 
 

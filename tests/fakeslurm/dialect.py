@@ -20,8 +20,7 @@ class Dialect:
             right; started_s: seconds after a start until accounting says so.
         endless_s: seconds after an outage of slurmdbd until jobs that ended meanwhile have a row without End;
             whole_s: until that row is whole.
-        keeps_requeued: whether the row of an attempt that was requeued by hand stays; otherwise the next replaces it.
-        requeue_holds: whether a job that was requeued by hand waits like one whose node failed.
+        requeued_row: whether a job that was requeued by hand has a new row at once; otherwise with its start.
         node_fail_exit: exit code of NODE_FAIL.
         no_node_cpus: whether a job that never started has AllocCPUS 0.
         keeps_reason: whether accounting says why a queued job waits.
@@ -34,8 +33,7 @@ class Dialect:
     started_s: float
     endless_s: float | None
     whole_s: float
-    keeps_requeued: bool
-    requeue_holds: bool
+    requeued_row: bool
     node_fail_exit: tuple[int, int]
     no_node_cpus: bool
     database_function: str
@@ -70,8 +68,7 @@ DIALECTS = {
         started_s=3,
         endless_s=4,
         whole_s=7,
-        keeps_requeued=False,
-        requeue_holds=False,
+        requeued_row=False,
         node_fail_exit=(0, 0),
         no_node_cpus=False,
         database_function="slurm_persist_conn_open_without_init",
@@ -86,8 +83,7 @@ DIALECTS = {
         started_s=0,
         endless_s=None,
         whole_s=7,
-        keeps_requeued=True,
-        requeue_holds=True,
+        requeued_row=True,
         node_fail_exit=(1, 0),
         no_node_cpus=True,
         database_function="_open_persist_conn",

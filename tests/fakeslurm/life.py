@@ -175,9 +175,6 @@ def _start(cluster: Cluster, job: Job, element: Element) -> None:
     element.apart = True
     element.state, element.reason, attempt.state = "RUNNING", "None", "RUNNING"
     if len(element.attempts) > 1:
-        before = element.attempts[-2]
-        if before.state == "REQUEUED" and not lags.keeps_requeued:
-            before.noted.clear()
         attempt.note(cluster.now, name=job.name, submit=attempt.submit)
     told = {"state": "RUNNING", "start": attempt.start, "node": attempt.node, "eligible": attempt.eligible}
     attempt.note(cluster.now + lags.started_s, **told)
@@ -217,13 +214,12 @@ def end(
 def requeue(cluster: Cluster, job: Job, element: Element, *, by_hand: bool = False) -> None:
     """Queue an element again after its newest attempt ended, as node failure, preemption and scontrol do."""
     lags, ended = dialect(cluster), element.last.state
-    hold_s = cluster.settings.requeue_hold_s if not by_hand or lags.requeue_holds else 0.0
-    attempt = new_attempt(cluster, job, element, hold_s)
-    element.reason = "BeginTime" if hold_s else "None"
+    attempt = new_attempt(cluster, job, element, cluster.settings.requeue_hold_s)
+    element.reason = "BeginTime"
     told = {"name": job.name, "state": "PENDING", "submit": attempt.submit, "eligible": attempt.eligible}
     if ended == "PREEMPTED":
         attempt.note(cluster.now + _PREEMPTED_ROW_S, **told)
-    elif by_hand and lags.keeps_requeued:
+    elif by_hand and lags.requeued_row:
         attempt.note(cluster.now, **told)
 
 

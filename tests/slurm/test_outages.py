@@ -70,6 +70,8 @@ def test_accounting_that_is_gone_for_a_minute_ends_nothing_and_is_archived_whole
     project.release(1)
     states = project.settle(measured, killed)
     assert [outcomes_of(state) for state in states] == [[["done"]], [["lost", "done"]]]
+    first = project.events(killed, ev.TryEnded)[0]
+    assert (first.rule, first.word) == ("accounting.ended", "FAILED"), "an empty answer was taken for a death"
     assert [values_of(state) for state in states] == [{"1": 2.5}, {"2": 5.0}]
     archives = [archive for run in (measured, killed) for archive in project.archived(run).values()]
     assert [archive["note"] for archive in archives] == ["", "", ""]
@@ -106,6 +108,8 @@ def test_a_database_that_is_gone_under_slurmdbd_ends_nothing_and_stops_no_submis
     project.release(1)
     states = project.settle(measured, killed, late)
     assert [outcomes_of(state) for state in states] == [[["done"]], [["lost", "done"]], [["done"]] * 5]
+    first = project.events(killed, ev.TryEnded)[0]
+    assert (first.rule, first.word) == ("accounting.ended", "FAILED"), "a stale answer was taken for a death"
     assert [values_of(state) for state in states[:2]] == [{"1": 2.5}, {"2": 5.0}]
     archives = [archive for run in (measured, killed, late) for archive in project.archived(run).values()]
     assert [archive["note"] for archive in archives] == [""] * 4

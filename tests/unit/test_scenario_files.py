@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -129,3 +130,14 @@ def test_names_are_unique_and_there_are_sixty_different_scenarios() -> None:
     names = [scenario.name for path in SCENARIOS.glob("*.toml") for scenario in load(path)]
     assert len(names) == len(set(names))
     assert len(names) >= 60
+
+
+def test_rules_that_scenarios_name_are_rules() -> None:
+    """A misspelt one among those that must never be seen would never be seen."""
+    page = (Path(__file__).parents[2] / "docs" / "decisions.md").read_text(encoding="utf-8")
+    known = set(re.findall(r"^\| `([a-z.-]+)` \|", page, re.MULTILINE))
+    every = [scenario for path in SCENARIOS.glob("*.toml") for scenario in load(path)]
+    named = {rule for scenario in every for rule in (*scenario.expect.rules, *scenario.expect.never)}
+    named |= {step.rule for scenario in every for step in scenario.steps if isinstance(step, Check)}
+    assert named - known == set()
+    assert len(named) > 15

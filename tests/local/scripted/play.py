@@ -243,6 +243,8 @@ class Play:
             assert words not in told, f"somebody was told {words!r}:\n{told}"
         for one in found:
             one.nothing_doubled(slurm.cluster())
+        idle = [fault for fault in slurm.cluster().faults if fault.used < max(fault.times, 1)]
+        assert not idle, f"never struck, or not so often: {idle}"
 
 
 def _me(user: str) -> str:

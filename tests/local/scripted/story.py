@@ -64,8 +64,17 @@ class Told:
             assert all(one.outcome for one in tries[:-1]), f"a try was begun beside one that was open: {tries}"
             assert self.phase != "closed" or all(one.outcome for one in tries), f"the dead hold a claim: {tries}"
             self._one_at_a_time(tries, cluster.jobs)
+            for one in tries:
+                assert one.outcome != "abandoned" or not self._ran_all_the_same(one), f"given up, and yet it ran: {one}"
         names = self.ours(cluster)
         assert len(names) == len(set(names)), f"submitted twice: {names}"
+
+    def _ran_all_the_same(self, one: Tried) -> bool:
+        """Whether a job took a try that was given up: it must find it taken, and leave."""
+        files = self.folder / "tries" / one.submission / f"e{one.index:04d}"
+        claim = files.with_suffix(".claim.json")
+        taken = claim.exists() and not json.loads(document(claim)).get("abandoned")
+        return taken or files.with_suffix(".record.json").exists()
 
     @staticmethod
     def _one_at_a_time(tries: list[Tried], jobs: list[Job]) -> None:

@@ -13,9 +13,7 @@ from tests.local.site import archived, outcome
 pytestmark = [pytest.mark.local, pytest.mark.timeout(300)]
 
 
-def test_a_head_is_measured_by_one_array_and_accounted_for(
-    made: Callable[..., Scripted], version: str, tried: Callable[[str, int], None]
-) -> None:
+def test_a_head_is_measured_by_one_array_and_accounted_for(made: Callable[..., Scripted], version: str) -> None:
     scripted = made(Settings(version=version))
     scripted.cli("tick")
     scripted.settle()
@@ -26,4 +24,3 @@ def test_a_head_is_measured_by_one_array_and_accounted_for(
     (name,) = scripted.slurm.taken()
     assert name.startswith("ol.tiny.measure.")
     assert len(scripted.slurm.calls("sbatch")) == 1
-    tried("scenarios", 1)

@@ -29,4 +29,4 @@ def test_a_scenario_ends_as_it_must(
     play = Play(made(scenario.settings(version), tool=scenario.tool))
     play.perform(scenario)
     play.verify(scenario)
-    tried("scenarios", 1)
+    tried("scenario plays", 1)

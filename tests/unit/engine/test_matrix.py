@@ -245,6 +245,7 @@ def test_the_matrix_says_of_every_combination_what_the_code_says(
     wrong = [one for files in FILES for one in differences(files, columns, looks, first)]
     assert wrong[:20] == []
     assert {line.number for line in matrix()} - first == set(), "these rows are never the first that fits"
-    combinations = len(FILES) * len(QUEUE) * len(ACCOUNTING) * len(LACKED) * len(ASKED)
-    assert combinations > 900_000
+    # A heartbeat is no evidence: the page says so, and it is the same input as a claim.
+    combinations = (len(FILES) - 1) * len(QUEUE) * len(ACCOUNTING) * len(LACKED) * len(ASKED)
+    assert combinations > 800_000
     tried("combinations of evidence", combinations)
