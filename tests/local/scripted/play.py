@@ -29,12 +29,14 @@ class Play:
 
     Attributes:
         last: the rows of the last pass; seen: names of all rulings so far; told: all that was said to people.
+        asked: ids of the runs that were asked for, in order; two of the same second have no other.
     """
 
     scripted: Scripted
     last: list[dict[str, Any]] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     told: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
 
     def perform(self, scenario: Scenario) -> None:
         """Do every step."""
@@ -75,6 +77,13 @@ class Play:
             case Foreign():
                 slurm.foreign(step.id, step.name, _me(step.user), step.state, step.offset, step.tasks)
 
+    def runs(self) -> list[Path]:
+        """Folders of all runs, first those that were asked for."""
+        made = self.scripted.site.runs()
+        return sorted(
+            made, key=lambda folder: self.asked.index(folder.name) if folder.name in self.asked else len(made)
+        )
+
     # --- the tool
 
     def do_tick(self, act: Act) -> None:
@@ -85,7 +94,9 @@ class Play:
 
     def do_run(self, act: Act) -> None:
         arguments = ("bench", "run", "tiny", "-b", "score", "--seeds", ",".join(act.words))
-        self._said(self.scripted.cli(*arguments, expect=(act.status,)))
+        done = self.scripted.cli(*arguments, expect=(act.status,))
+        self._said(done)
+        self.asked.append(done.out.strip())
 
     def do_settle(self, act: Act) -> None:
         """Make passes until every run is closed or waits for a person."""
@@ -105,7 +116,7 @@ class Play:
         self._person("end", act)
 
     def _person(self, word: str, act: Act) -> None:
-        run = self.scripted.site.runs()[act.of].name
+        run = self.runs()[act.of].name
         self._said(self.scripted.cli("runs", word, run, "--reason", "as the scenario says", expect=(act.status,)))
 
     def _pass(self, command: str, expect: tuple[int, ...]) -> tuple[int, dict[str, Any]]:
@@ -120,7 +131,7 @@ class Play:
         self.told += [done.out, done.err]
 
     def _check(self, check: Check) -> None:
-        run = self.scripted.site.runs()[check.run]
+        run = self.runs()[check.run]
         rows = [row for row in self.last if row["run"] == run.name]
         if check.of is not None:
             key = story(self.scripted.site, run).keys[check.of]
@@ -195,7 +206,7 @@ class Play:
 
     def _record(self, act: Act) -> Path:
         """The record of a step's first try."""
-        run = self.scripted.site.runs()[act.of]
+        run = self.runs()[act.of]
         first = story(self.scripted.site, run).tries[int(act.words[0])][0]
         return run / "tries" / first.submission / f"e{first.index:04d}.record.json"
 
@@ -204,13 +215,13 @@ class Play:
         assert done.returncode == 0, done.stderr
 
     def _each(self, act: Act, do: Callable[[Job, Element], None]) -> None:
-        told = story(self.scripted.site, self.scripted.site.runs()[act.of])
+        told = story(self.scripted.site, self.runs()[act.of])
         steps = range(len(told.keys)) if act.words[0] == "all" else [int(act.words[0])]
         for number in steps:
             do(*told.tries[number][-1].on(self.scripted.slurm.cluster().jobs))
 
     def _jobs(self, act: Act) -> list[Job]:
-        told = story(self.scripted.site, self.scripted.site.runs()[act.of])
+        told = story(self.scripted.site, self.runs()[act.of])
         return [tries[-1].on(self.scripted.slurm.cluster().jobs)[0] for tries in told.tries]
 
     # --- what came of it
@@ -218,7 +229,7 @@ class Play:
     def everything_told(self) -> str:
         """All that people were told, and what they are told when they ask."""
         texts = list(self.told)
-        for run in self.scripted.site.runs():
+        for run in self.runs():
             texts.append(self.scripted.cli("explain", run.name).out)
             report = run / "report.md"
             texts.append(report.read_text(encoding="utf-8") if report.exists() else "")
@@ -227,7 +238,7 @@ class Play:
     def verify(self, scenario: Scenario) -> None:
         """Compare with what is expected."""
         expect, site, slurm = scenario.expect, self.scripted.site, self.scripted.slurm
-        found = [story(site, run) for run in site.runs()]
+        found = [story(site, run) for run in self.runs()]
         assert [one.ran() for one in found] == list(expect.runs)
         assert len(slurm.calls("sbatch")) == expect.sbatch, slurm.calls("sbatch")
         taken = Told.ours(slurm.cluster())
