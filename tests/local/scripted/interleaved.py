@@ -112,8 +112,11 @@ def suspended_everywhere(rehearsal: Rehearsal, number: int) -> int:
 
 
 def _submitting(moment: Moment, kill: int) -> bool:
-    """Whether this effect lies between the last look and sbatch."""
-    return moment.effects[kill - 1][1].endswith(("submitit", "submission.sh", "sbatch"))
+    """Whether this effect lies between the last look and sbatch; array sizes are sometimes asked about only there."""
+    before, this = moment.effects[kill - 2][1], moment.effects[kill - 1][1]
+    return this.endswith(("submitit", "submission.sh", "sbatch")) or (
+        this.endswith("scontrol") and before.endswith("manifest.json")
+    )
 
 
 def _jobs(rehearsal: Rehearsal, name: str) -> list[Job]:
