@@ -80,6 +80,7 @@ def reference(place: Place, parent: Path, total: int, live: int, rounds: int) ->
         RuntimeError: a sweep did not find them as they are.
     """
     root, programs = parent / "reference", parent / "reference-bin"
+    root.mkdir()
     programs.mkdir(exist_ok=True)
     (programs / "sacct").write_text(_SACCT, encoding="utf-8")
     (programs / "sacct").chmod(0o755)
