@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from outerloop_hpc.slurm.environment import query_environment
 from outerloop_hpc.slurm.parse import QUEUE_LETTERS, queue_format
 from outerloop_hpc.slurm.query import WANTED_COLUMNS
+from tests.fakeslurm.dialect import NAMELESS
 
-#: Measured or chosen by the machine. Ids of elements: a real controller hands them out when an element starts.
+#: Measured or chosen by the machine. Ids of elements: a real controller hands them out when an element starts. Reason:
+#: accounting keeps the one that was there when it happened to hear of the job; squeue's is compared.
 _DIFFERS = (
     "JobIDRaw SLUID ElapsedRaw Suspended Planned Reserved PlannedCPURAW ResvCPURAW TotalCPU UserCPU SystemCPU "
     "CPUTimeRAW MaxRSS MaxRSSNode AveRSS MaxVMSize TRESUsageInTot TRESUsageInMax TRESUsageInAve TRESUsageOutTot "
-    "ConsumedEnergyRaw"
+    "ConsumedEnergyRaw Reason"
 )
 DIFFERS = frozenset(_DIFFERS.split())
 _TIMES = frozenset({"Submit", "Eligible", "Start", "End"})
@@ -137,8 +139,17 @@ class Told:
         head, *lines = said.out.splitlines()
         names = head.split(_BETWEEN)
         assert names == self.columns
-        rows = [dict(zip(names, line.split(_BETWEEN), strict=True)) for line in lines]
+        rows = self._ours(dict(zip(names, line.split(_BETWEEN), strict=True)) for line in lines)
         return sorted((self._row(row) for row in rows), key=lambda row: row["JobID"])
+
+    def _ours(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Leave out what had these ids before; steps follow their job and have no name of their own."""
+        ours = False
+        for row in rows:
+            if "." not in row["JobID"]:
+                ours = row["JobName"] in {*self.jobs, NAMELESS}
+            if ours:
+                yield row
 
     def _row(self, row: Row) -> Row:
         kept = {name: value for name, value in row.items() if name not in DIFFERS}
