@@ -1,4 +1,4 @@
-"""When accounting was last seen silent: what it says just afterwards is not whole yet.
+"""When accounting, or the controller it hears from, was last silent: what it says just afterwards is not whole yet.
 
 A slurmdbd that is back answers at once, and for some seconds without the jobs that ended meanwhile. How long to wait
 for their rows is therefore measured from the last silence too, never from the end of the job alone.
@@ -38,8 +38,10 @@ def noted(layout: Layout, indexes: Mapping[str, Index], now: datetime, *, write:
     for name, index in indexes.items():
         path = layout.tick / f"silent-{name}.json"
         seen = index.observation
+        # Accounting hears of ends from the controller: while that is away its rows are old, whatever it answers.
+        said = (seen.accounting.availability, seen.queue.availability)
         # Who was not asked, because somebody asked just before, was not silent.
-        silent = seen.accounting.availability is Availability.UNAVAILABLE and not seen.spared_s
+        silent = Availability.UNAVAILABLE in said and not seen.spared_s
         if silent and write:
             fsio.replace(path, Silence(at=now).encoded())
         last = now if silent else _last(path)

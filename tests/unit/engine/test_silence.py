@@ -69,3 +69,10 @@ def test_accounting_that_is_switched_off_is_not_silent(layout: Layout) -> None:
 def test_an_unreadable_silence_stops_no_pass(layout: Layout) -> None:
     (layout.tick / "silent-slurm.json").write_text("{")
     assert silence.noted(layout, {"slurm": index(Availability.ANSWERED)}, T0, write=True) == {}
+
+
+def test_a_silent_controller_is_a_silence_of_what_accounting_hears(layout: Layout) -> None:
+    """Its rows of jobs that end meanwhile stay as they were, and were archived as if nothing more would come."""
+    away = Index.of(Observation(Answer(Availability.UNAVAILABLE), Answer(Availability.ANSWERED)))
+    assert silence.noted(layout, {"slurm": away}, after(3), write=True) == {"slurm": after(3)}
+    assert silence.noted(layout, {"slurm": index(Availability.ANSWERED)}, after(9), write=True) == {"slurm": after(3)}
