@@ -86,7 +86,7 @@ class Told:
     def _normal(self, text: str) -> str:
         """Leave out what is each cluster's own: ids where they stand for a job, nodes, the user."""
         for name, number in self.jobs.items():
-            text = re.sub(rf"(job(?: id)? |^){number}(?![0-9:])", rf"\g<1><{name}>", text)
+            text = re.sub(rf"(job id |job |^){number}(?![0-9])(?!(?<!id {number}):)", rf"\g<1><{name}>", text)
         return re.sub(r"\bn[123]\b", "<node>", text.replace(self.place.user, "<user>"))
 
     # --- jobs
