@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,9 +12,11 @@ from hypothesis import settings
 
 from tests.cluster import needs
 
-# Machines are shared and noisy: a slow example is no failure.
-settings.register_profile("outerloop", deadline=None)
-settings.load_profile("outerloop")
+# Machines are shared and noisy: a slow example is no failure. CI tries the same examples each time: a failure is of the
+# change. `make fuzz` looks for new ones.
+settings.register_profile("outerloop", deadline=None, derandomize=needs.in_ci())
+settings.register_profile("fuzz", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "5000")))
+settings.load_profile("fuzz" if "EXAMPLES" in os.environ else "outerloop")
 
 TIERS = ("unit", "local", "slurm")
 #: Begins the names of properties that say how much a test went through.

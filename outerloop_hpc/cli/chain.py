@@ -137,7 +137,7 @@ def describe(event: ev.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one line
         case ev.PersonDecided():
             return f"{event.action}{', by force,' if event.force else ''} by {event.who}: {event.reason}"
         case ev.CancelAsked():
-            return f"{', '.join(event.submissions)}: {event.reason}"
+            return f"{', '.join((*event.submissions, *event.steps))}: {event.reason}"
         case ev.AccountingArchived():
             note = f"; {event.note}" if event.note else ""
             return f"accounting/{event.submission}.json: {event.rows} rows{note}"

@@ -157,10 +157,11 @@ class PersonDecided(Value):
 
 
 class CancelAsked(Value):
-    """The engine wants these submissions ended."""
+    """The engine wants these submissions ended, and no further try of these steps."""
 
     type: Literal["cancel.asked"] = "cancel.asked"
     submissions: tuple[str, ...]
+    steps: tuple[str, ...] = ()
     reason: str
 
 

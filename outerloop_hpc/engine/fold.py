@@ -8,7 +8,7 @@ from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.state import Change, Ended, Parked, Post, RunState, Step, Submission, Try
 
 #: Counts up whenever an event comes to mean something else: states that were folded otherwise are folded again.
-FOLD = 2
+FOLD = 3
 
 
 class _Fold:
@@ -115,11 +115,13 @@ class _Fold:
             for key, step in self.steps.items():
                 if step.settled() not in {None, "record"} or step.refusals():
                     forgiven = tuple(t.model_copy(update={"forgiven": t.outcome is not None}) for t in step.tries)
-                    self.steps[key] = step.model_copy(update={"tries": forgiven})
+                    self.steps[key] = step.model_copy(update={"tries": forgiven, "withdrawn": ""})
 
     def _cancel_asked(self, event: ev.CancelAsked) -> None:
         for name in event.submissions:
             self._submission(name, cancel_asked=True)
+        for key in event.steps:
+            self.steps[key] = self.steps[key].model_copy(update={"withdrawn": event.reason})
 
     def _accounting_archived(self, event: ev.AccountingArchived) -> None:
         self._submission(event.submission, archived=True)

@@ -87,7 +87,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End what is under way of these steps."""
+    """End what is under way of these steps, with the whole submissions that hold it, and want no further try."""
 
     steps: tuple[str, ...]
     reason: str
@@ -170,7 +170,9 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
     outcomes: dict[str, Outcome] = {}
     for key, step in state.steps.items():
         word, last = step.settled(), step.last
-        if word is not None and last is not None:
+        if word is not None and last is None:
+            outcomes[key] = Outcome(word, reason=step.withdrawn)
+        elif word is not None and last is not None:
             outcomes[key] = Outcome(
                 word, last.record_outcome, step.payload, last.reason, last.node, any(t.begun for t in step.tries)
             )

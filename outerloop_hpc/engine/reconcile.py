@@ -208,10 +208,17 @@ def _decide(planner: Planner) -> None:
         planner.add(ev.RunParked(question=question, reason=reason, rule="submit.refused"))
         planner.say("run", "submit.refused", "ask", reason)
         return
+    withdrawn = _withdrawn(planner)
     for decision in given.kind.plan(kinds.view_of(given.read_spec, planner.state, given.now)):
         _take_decision(planner, decision)
         if planner.state.ended is not None or planner.state.parked is not None:
             return
+    if _withdrawn(planner) > withdrawn:
+        _decide(planner)  # a step that waited for another try is over with this
+
+
+def _withdrawn(planner: Planner) -> int:
+    return sum(1 for step in planner.state.steps.values() if step.withdrawn)
 
 
 def _take_decision(planner: Planner, decision: kinds.Decision) -> None:
@@ -225,10 +232,7 @@ def _take_decision(planner: Planner, decision: kinds.Decision) -> None:
             planner.add(ev.RunParked(question=question, reason=reason, rule="kind.ask"))
             planner.say("run", "kind.ask", "ask", reason, question)
         case kinds.Cancel(keys, reason):
-            held = {s.name for step, _, s in planner.state.open_tries() if step.spec.key in keys and not s.cancel_asked}
-            if held:
-                planner.add(ev.CancelAsked(submissions=tuple(sorted(held)), reason=reason))
-                planner.say("run", "kind.cancel", "cancel", reason)
+            _withdraw(planner, keys, reason)
         case kinds.Post():
             outbound.post(planner, decision)
         case kinds.Propose():
@@ -237,6 +241,15 @@ def _take_decision(planner: Planner, decision: kinds.Decision) -> None:
             people.withdraw(planner, reason)
             planner.add(ev.RunEnded(ending=ending, reason=reason, result=dict(result)))
             planner.say("run", "kind.end", ending, reason)
+
+
+def _withdraw(planner: Planner, keys: tuple[str, ...], reason: str) -> None:
+    held = {s.name for step, _, s in planner.state.open_tries() if step.spec.key in keys and not s.cancel_asked}
+    steps = [planner.state.steps[key] for key in keys]
+    over = tuple(step.spec.key for step in steps if step.settled() is None and not step.withdrawn)
+    if held or over:
+        planner.add(ev.CancelAsked(submissions=tuple(sorted(held)), steps=over, reason=reason))
+        planner.say("run", "kind.cancel", "cancel", reason)
 
 
 def _launch(planner: Planner) -> None:

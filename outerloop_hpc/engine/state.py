@@ -49,9 +49,13 @@ class Try(Value):
 
 
 class Step(Value):
-    """A step with its tries; ``payload`` is its valid record's, once there is one."""
+    """A step with its tries; ``payload`` is its valid record's, once there is one.
+
+    ``withdrawn`` says why its kind wants no further try of it.
+    """
 
     spec: StepSpec
+    withdrawn: str = ""
     tries: tuple[Try, ...] = ()
     payload: dict[str, Any] = Field(default_factory=dict)
 
@@ -91,7 +95,7 @@ class Step(Value):
         """The word that the kind sees; ``None`` while the step is under way or will be tried again."""
         last = self.last
         if last is None or last.outcome is None or last.forgiven:
-            return None
+            return "withdrawn" if self.withdrawn and self.open_try is None else None
         fixed: dict[str, StepWord] = {
             "done": "record",
             "timed_out": "timed out",
@@ -102,7 +106,9 @@ class Step(Value):
             return fixed[last.outcome]
         if last.outcome == "out_of_memory" and self.out_of_memory() > (self.spec.resources.memory_mb is not None):
             return "out of memory"
-        return "tries exhausted" if self.counted() >= self.spec.max_tries else None
+        if self.counted() >= self.spec.max_tries:
+            return "tries exhausted"
+        return "withdrawn" if self.withdrawn else None
 
 
 class Submission(Value):

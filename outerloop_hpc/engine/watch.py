@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from outerloop_hpc.engine.tryfiles import files_of, listing
 from outerloop_hpc.slurm.port import Answer, Availability, Compute, JobRef, Observation
 
 _NO_FILES = Files()
+_LONGEST_SILENCE = timedelta(days=1)
 _SILENT: Observation = Observation(Answer(Availability.UNAVAILABLE), Answer(Availability.UNAVAILABLE))
 
 
@@ -182,12 +183,16 @@ def _unbound(index: Index, submission: Submission, claimed: str | None) -> Unbou
 
 
 def _ended_for(run: LiveRun, now: datetime, silent: Mapping[str, datetime]) -> dict[str, float]:
-    """Seconds since a submission's last try ended while accounting could have been told of it."""
+    """Seconds since a submission's last try ended while accounting could have been told of it.
+
+    A cluster that is gone for good, or that nobody knows, answers never; after a day its silence counts no longer.
+    """
     since = {
         t.submission: t.ended_at for step in run.state.steps.values() for t in step.tries if t.ended_at is not None
     }
     computes = {name: run.state.submissions[name].compute for name in since}
-    return {name: (now - max(at, silent.get(computes[name], at))).total_seconds() for name, at in since.items()}
+    told = {name: max(at, min(silent.get(computes[name], at), at + _LONGEST_SILENCE)) for name, at in since.items()}
+    return {name: (now - at).total_seconds() for name, at in told.items()}
 
 
 def _archivable(

@@ -207,7 +207,7 @@ def _queued_and_running(told: Told) -> None:
     told.submit("long-again", "sleep 300")
     told.submit("long-never", "sleep 300", "--no-requeue")
     told.submit("held", "true", "--hold")
-    told.submit("later", "true", "--begin=now+3600")
+    told.submit("later", "true", "--begin=now+1800")
     told.submit("after", "true", f"--dependency=afterany:{told.jobs['long']}")
     told.until("short jobs over", lambda: told.states("short") == ["COMPLETED"] and told.states("fails") == ["FAILED"])
     told.until("exit status 200", lambda: told.states("high") == ["FAILED"])

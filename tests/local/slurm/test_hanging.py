@@ -30,6 +30,8 @@ submit_timeout_s = 3
 [reconcile]
 confirm_s = 0
 submit_lag_s = 0
+min_interval_s = 300
+ask_again_s = 300
 
 [container]
 runtime = "none"

@@ -431,6 +431,42 @@ def test_a_kind_cancels_only_what_is_under_way_and_only_once() -> None:
     assert one.plan(evidence(look("RUNNING"))).events == ()
 
 
+def test_a_step_that_waits_for_its_next_try_is_not_submitted_only_to_be_cancelled() -> None:
+    def impatient(view: View) -> tuple[Decision, ...]:
+        if not view.under_way:
+            return (End("over", "all settled", {k: [o.word, o.reason] for k, o in view.outcomes.items()}),)
+        return (Cancel(tuple(view.steps), "too slow"),) if view.outcomes else ()
+
+    one = table(step("a"), step("b", minutes=20), then=impatient)
+    one.start()
+    lost, other = (name for name in one.state.submissions)
+    one.say(ev.SubmissionAbandoned(name=lost, reason="never seen"))
+    about = {(other, 0): evidence(look(), record=record("timed_out"))}
+    made = one.wait(100_000).plan(about)
+    assert types(made) == ["try.ended", "cancel.asked", "run.ended"]
+    assert one.state.ended is not None
+    assert one.state.ended.result == {
+        "a": ["withdrawn", "never seen"],
+        "b": ["timed out", "the job's record says timed_out"],
+    }
+    assert one.plan(about).events == ()
+
+
+def test_a_step_that_its_kind_withdrew_is_tried_again_when_a_person_resumes() -> None:
+    def wary(view: View) -> tuple[Decision, ...]:
+        if view.resumed:
+            return ()
+        return (Cancel(("a",), "no use"), Ask("go on?", "it went wrong"))
+
+    one = table(step("a"), then=wary)
+    one.start()
+    (name,) = one.state.submissions
+    one.say(ev.SubmissionAbandoned(name=name, reason="never seen"))
+    assert types(one.wait(100_000).plan()) == ["cancel.asked", "run.parked"]
+    assert one.state.steps["a"].settled() == "withdrawn"
+    assert types(one.plan(inbox=[decided("resume")])) == ["person.decided", "submission.intended"]
+
+
 def test_an_end_withdraws_what_is_still_under_way() -> None:
     one = table(step("a"), then=lambda _: (End("failed", "no use", {}),))
     one.start()

@@ -49,6 +49,13 @@ def test_an_outage_longer_than_the_wait_costs_no_rows_when_accounting_is_just_ba
     assert watch.gather(run, back, after(LONG), policies).archivable == given_up
 
 
+def test_a_cluster_that_never_answers_keeps_no_run_open_for_ever(tmp_path: Path) -> None:
+    run, policies, day = ended(tmp_path), {"slurm": POLICY}, 86400.0
+    away = {"slurm": Index.of(Observation(Answer(Availability.UNAVAILABLE), Answer(Availability.ANSWERED)))}
+    for now, notes in ((day, 0), (day + LONG, 1)):
+        assert len(watch.gather(run, away, after(now), policies, {"slurm": after(now)}).archivable) == notes
+
+
 def test_a_silence_is_remembered_by_later_passes(layout: Layout) -> None:
     down, up = index(Availability.UNAVAILABLE), index(Availability.ANSWERED)
     assert silence.noted(layout, {"slurm": up}, T0, write=True) == {}
