@@ -1,0 +1,67 @@
+"""What the evolve kind's jobs leave in their records."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from outerloop_hpc.documents import Value
+from outerloop_hpc.evolve.gate.pairs import Arm
+
+#: Of one arm's execution. ``failed``: a bad exit, a run beyond its own limit, numbers that are none, or what its overlay
+#: broke. ``out-of-memory``: although it had more memory already.
+ArmWord = Literal["measured", "failed", "out-of-memory"]
+
+
+class ArmFound(Value):
+    """One arm's execution in a cell. ``overlay``: the candidate's digest, empty for the incumbent."""
+
+    arm: Arm
+    overlay: str = ""
+    word: ArmWord
+    metrics: dict[str, float] = Field(default_factory=dict)
+    success: bool | None = None
+    reason: str = ""
+    seconds: float = 0.0
+    cpu_s: float = 0.0
+    max_rss_kib: int | None = None
+
+
+class CellFound(Value):
+    """What a cell's record holds: one arm or, in the order in which they ran, both."""
+
+    cell: str
+    task: str
+    seed: int
+    arms: tuple[ArmFound, ...] = Field(min_length=1, max_length=2)
+    node: str = ""
+    cpu_model: str = ""
+    image_sha256: str = ""
+
+
+class Candidate(Value):
+    """A frozen overlay: ``candidates/<digest>/`` of the run. ``values``: of a grid or a search."""
+
+    digest: str
+    files: tuple[str, ...]
+    bytes: int
+    values: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    proposal: bool = False
+    origin: str
+
+
+class Refused(Value):
+    """A proposal that is no candidate, and why; the next proposer is told."""
+
+    reason: str
+    kind: Literal["invalid-overlay", "proposer-failed"]
+
+
+class ProposalFound(Value):
+    """What a proposal's record holds. ``exhausted``: there are no more ideas."""
+
+    candidates: tuple[Candidate, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    exhausted: bool = False
+    money: float = 0.0
