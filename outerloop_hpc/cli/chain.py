@@ -141,6 +141,8 @@ def describe(event: ev.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one line
         case ev.AccountingArchived():
             note = f"; {event.note}" if event.note else ""
             return f"accounting/{event.submission}.json: {event.rows} rows{note}"
+        case ev.ConclusionReached():
+            return f"{event.key}: {event.reason}"
         case ev.PostWanted():
             return f"{event.key} on order {event.order}: {event.reason}"
         case ev.PostDone():

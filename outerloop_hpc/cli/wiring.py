@@ -83,9 +83,18 @@ def build_engine(
         # A run of a target that is no longer configured still has things to say.
         return LocalForge(layout.forge / target, identity=settings.forge.identity, clock=SystemClock())
 
-    wake = WAKE if settings.slurm.wake else ""
     config = "" if project is None else str(project.absolute())
-    hands = Hands(layout, computes, author, SystemClock(), wake=wake, config=config, forges=forges, render=render)
+    hands = Hands(
+        layout,
+        computes,
+        author,
+        SystemClock(),
+        wake=WAKE,
+        wakes=settings.slurm.wake,
+        config=config,
+        forges=forges,
+        render=render,
+    )
     return Engine(
         hands=hands,
         kinds=kinds,

@@ -20,6 +20,7 @@ from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.layout import Layout, element_file
 from outerloop_hpc.engine.plan import Plan
 from outerloop_hpc.engine.spec import file_digest
+from outerloop_hpc.engine.spend import used
 from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.engine.watch import LiveRun
 from outerloop_hpc.errors import Fault, TryLater
@@ -44,7 +45,8 @@ class Hands:
     """What carrying out needs.
 
     Attributes:
-        wake: function that a tiny job after each submission calls with its ``wake.json``; empty for none.
+        wake: function that a tiny job after a submission calls with its ``wake.json``; empty for none.
+        wakes: whether every submission gets one, or only those of runs that ask for it.
         config: project file of this pass's settings, for that job; empty for none.
         forges: gives a target's forge; ``None`` where this pass cannot reach it, and what is to be said there waits.
         render: renders anew what follows from a target's published documents (its ledger); done before a run is
@@ -56,6 +58,7 @@ class Hands:
     author: ev.Author
     clock: Clock
     wake: str = ""
+    wakes: bool = True
     config: str = ""
     forges: Forges = lambda _target: None
     render: Callable[[str], None] = lambda _target: None
@@ -171,7 +174,8 @@ class Carrier:
 
     def _wake(self, run: LiveRun, intent: ev.SubmissionIntended, bound: Bound, compute: Compute) -> None:
         """A tiny job after this one moves the run on without any cron; the tick is its backup, so failure is a note."""
-        if not self.hands.wake or compute.name != "slurm":
+        wanted = self.hands.wake and (self.hands.wakes or run.spec.wake)
+        if not wanted or compute.name != "slurm":
             return
         folder = run.journal.folder.submission(intent.name) / "wake"
         told = records.Wake(run=run.run_id, state_root=str(self.hands.layout.root), config=self.hands.config)
@@ -220,7 +224,13 @@ class Carrier:
         index = self.indexes.get(submission.compute)
         rows = [] if index is None else index.rows_of(submission)
         count = archive.write(run.journal.folder, submission, rows, note)
-        self._commit(run, ev.AccountingArchived(submission=submission.name, rows=count, note=note))
+        held = used(rows)
+        self._commit(
+            run,
+            ev.AccountingArchived(
+                submission=submission.name, rows=count, note=note, cpu_s=held.cpu_s, gpu_s=held.gpu_s
+            ),
+        )
 
     def _publish(self, run: LiveRun, plan: Plan) -> None:
         """Say and propose what is wanted; what fails is noted, waits for the next pass and holds up nothing else."""

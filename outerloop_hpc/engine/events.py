@@ -21,7 +21,7 @@ GAVE_UP = "person.gave-up"
 FORCED = "person.forced"
 
 #: What a person may say in the inbox.
-PersonAction = Literal["resume", "end"]
+PersonAction = Literal["resume", "end", "park"]
 
 
 class Element(Value):
@@ -166,12 +166,26 @@ class CancelAsked(Value):
 
 
 class AccountingArchived(Value):
-    """Final accounting rows of a submission are in ``accounting/``; ``note`` says what is missing, if anything is."""
+    """Final accounting rows of a submission are in ``accounting/``; ``note`` says what is missing, if anything is.
+
+    ``cpu_s``, ``gpu_s``: what all its attempts held together, by these rows; ``None`` is not measured.
+    """
 
     type: Literal["accounting.archived"] = "accounting.archived"
     submission: str
     rows: int
     note: str = ""
+    cpu_s: float | None = None
+    gpu_s: float | None = None
+
+
+class ConclusionReached(Value):
+    """What the kind concluded from what had been seen. It stays, also when a later version would compute otherwise."""
+
+    type: Literal["conclusion.reached"] = "conclusion.reached"
+    key: str
+    document: dict[str, Any]
+    reason: str
 
 
 class PostWanted(Value):
@@ -260,6 +274,7 @@ Event = Annotated[
     | PersonDecided
     | CancelAsked
     | AccountingArchived
+    | ConclusionReached
     | PostWanted
     | PostDone
     | ChangeWanted

@@ -8,7 +8,7 @@ from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.state import Change, Ended, Parked, Post, RunState, Step, Submission, Try
 
 #: Counts up whenever an event comes to mean something else: states that were folded otherwise are folded again.
-FOLD = 3
+FOLD = 4
 
 
 class _Fold:
@@ -20,6 +20,7 @@ class _Fold:
         self.submissions = dict(state.submissions)
         self.posts = dict(state.posts)
         self.changes = dict(state.changes)
+        self.conclusions = dict(state.conclusions)
         self.rest: dict[str, Any] = {
             "started_at": state.started_at,
             "parked": state.parked,
@@ -95,7 +96,7 @@ class _Fold:
                 "begun": event.begun,
                 "record_outcome": event.record_outcome,
                 "ended_at": self.at,
-                "forgiven": event.rule == ev.GAVE_UP,
+                "forgiven": event.rule == ev.GAVE_UP or (event.outcome != "done" and self._excused(event)),
             },
         )
         if event.outcome == "done":
@@ -113,9 +114,17 @@ class _Fold:
         if event.action == "resume":
             self.rest["parked"] = None
             for key, step in self.steps.items():
-                if step.settled() not in {None, "record"} or step.refusals():
-                    forgiven = tuple(t.model_copy(update={"forgiven": t.outcome is not None}) for t in step.tries)
+                if step.settled() not in {None, "record"} or step.refusals() or self._unwanted(step):
+                    forgiven = tuple(
+                        t.model_copy(update={"forgiven": t.outcome is not None or self._unwanted(step)})
+                        for t in step.tries
+                    )
                     self.steps[key] = step.model_copy(update={"tries": forgiven, "withdrawn": ""})
+
+    def _unwanted(self, step: Step) -> bool:
+        """Whether its open try was asked to end and has not yet: it is not the step's last word after a resume."""
+        current = step.open_try
+        return current is not None and self.submissions[current.submission].cancel_asked
 
     def _cancel_asked(self, event: ev.CancelAsked) -> None:
         for name in event.submissions:
@@ -124,7 +133,10 @@ class _Fold:
             self.steps[key] = self.steps[key].model_copy(update={"withdrawn": event.reason})
 
     def _accounting_archived(self, event: ev.AccountingArchived) -> None:
-        self._submission(event.submission, archived=True)
+        self._submission(event.submission, archived=True, cpu_s=event.cpu_s, gpu_s=event.gpu_s)
+
+    def _conclusion_reached(self, event: ev.ConclusionReached) -> None:
+        self.conclusions.setdefault(event.key, event.document)
 
     def _post_wanted(self, event: ev.PostWanted) -> None:
         self.posts.setdefault(event.key, Post(order=event.order, wanted=event))
@@ -155,6 +167,10 @@ class _Fold:
     def _change(self, key: str, **update: Any) -> None:
         self.changes[key] = self.changes[key].model_copy(update=update)
 
+    def _excused(self, event: ev.TryEnded) -> bool:
+        """Whether a person resumed the run while this try, which was to be cancelled, was still open."""
+        return any(one.number == event.try_number and one.forgiven for one in self.steps[event.step].tries)
+
     def _has_ended(self, element: ev.Element) -> bool:
         tries = self.steps[element.step].tries
         return any(one.number == element.try_number and one.outcome is not None for one in tries)
@@ -184,5 +200,6 @@ def apply(state: RunState, transaction: ev.Transaction) -> RunState:
             "submissions": fold.submissions,
             "posts": fold.posts,
             "changes": fold.changes,
+            "conclusions": fold.conclusions,
         }
     )

@@ -17,7 +17,7 @@ from outerloop_hpc.errors import Fault
 
 
 class Decision(Document):
-    """``inbox/<time>-<nonce>.json``. Version 2 is for force: an earlier tool must not take it for an ordinary end."""
+    """``inbox/<time>-<nonce>.json``. Version 2 is for force and ``park``: earlier tools know neither."""
 
     name: ClassVar[str] = "decision"
     version: ClassVar[int] = 2
@@ -34,7 +34,7 @@ def put(folder: RunFolder, action: PersonAction, *, who: str, reason: str, at: d
     """Leave a decision for the next pass; returns the file's name."""
     fsio.make_folder(folder.inbox)
     name = f"{at:%Y%m%dT%H%M%SZ}-{fsio.nonce()[:8]}.json"
-    schema = f"decision/{2 if force else 1}"
+    schema = f"decision/{2 if force or action == 'park' else 1}"
     decision = Decision(
         document_schema=schema, run=folder.run_id, action=action, who=who, reason=reason, force=force, at=at
     )

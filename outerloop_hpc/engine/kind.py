@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from outerloop_hpc.engine.spec import RunSpec, StepSpec
+from outerloop_hpc.engine.spend import Spend, spend_of
 from outerloop_hpc.engine.state import Change, RunState, StepWord
 
 
@@ -25,6 +26,7 @@ class Outcome:
         payload: the record's content for the kind.
         reason: why, for people.
         begun: whether any try of the step began what no repetition gives back (``records.Begun``).
+        submission, index: where its last try's files are.
     """
 
     word: StepWord
@@ -33,6 +35,8 @@ class Outcome:
     reason: str = ""
     node: str = ""
     begun: bool = False
+    submission: str = ""
+    index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,9 @@ class View:
         said: keys of posts that are on their order, or can never be.
         unheard: keys of those that can never be: their order is not there any more.
         changes: proposed changes by their key; one that the forge has not got yet has the status ``wanted``.
+        conclusions: documents that the kind concluded earlier, by their key.
+        lost_in_a_row: executions lost to the machines since the last one that left a record.
+        read_spend: adds up what the run has used; ``spend`` asks it.
     """
 
     read_spec: Callable[[], RunSpec]
@@ -57,6 +64,14 @@ class View:
     said: frozenset[str] = frozenset()
     changes: Mapping[str, Change] = field(default_factory=dict)
     unheard: frozenset[str] = frozenset()
+    conclusions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    lost_in_a_row: int = 0
+    read_spend: Callable[[], Spend] = Spend
+
+    @property
+    def spend(self) -> Spend:
+        """What the run has used so far, and may still use."""
+        return self.read_spend()
 
     @property
     def spec(self) -> RunSpec:
@@ -90,6 +105,15 @@ class Cancel:
     """End what is under way of these steps, with the whole submissions that hold it, and want no further try."""
 
     steps: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conclude:
+    """Keep this conclusion, computed once: what follows rests on it. The kind is asked anew at once."""
+
+    key: str
+    document: Mapping[str, Any]
     reason: str
 
 
@@ -137,7 +161,7 @@ class End:
     result: Mapping[str, Any]
 
 
-Decision = Submit | Ask | Cancel | Post | Propose | End
+Decision = Submit | Ask | Cancel | Conclude | Post | Propose | End
 
 
 class Kind(Protocol):
@@ -174,7 +198,14 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
             outcomes[key] = Outcome(word, reason=step.withdrawn)
         elif word is not None and last is not None:
             outcomes[key] = Outcome(
-                word, last.record_outcome, step.payload, last.reason, last.node, any(t.begun for t in step.tries)
+                word,
+                last.record_outcome,
+                step.payload,
+                last.reason,
+                last.node,
+                any(t.begun for t in step.tries),
+                last.submission,
+                last.index,
             )
     return View(
         read_spec,
@@ -185,4 +216,16 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
         frozenset(key for key, post in state.posts.items() if post.wanted is None),
         state.changes,
         frozenset(key for key, post in state.posts.items() if post.wanted is None and not post.comment),
+        state.conclusions,
+        _lost_in_a_row(state),
+        lambda: spend_of(state),
     )
+
+
+def _lost_in_a_row(state: RunState) -> int:
+    tries = [one for step in state.steps.values() for one in step.tries if one.ended_at is not None]
+    lost = [one for one in tries if one.outcome in {"lost", "out_of_memory"} and not one.forgiven]
+    if not lost:
+        return 0
+    done = max((one.ended_at for one in tries if one.outcome == "done" and one.ended_at), default=None)
+    return sum(1 for one in lost if done is None or (one.ended_at is not None and one.ended_at > done))

@@ -26,6 +26,11 @@ def listen(planner: Planner) -> None:
         planner.add(decided)
         how = ", by force" if decided.force else ""
         planner.say("run", f"person.{decided.action}", decided.action, f"{decided.who}{how}: {decided.reason}")
+        if decided.action == "park" and planner.state.parked is None:
+            why = f"{decided.who} stopped the run: {decided.reason}"
+            withdraw(planner, why)
+            question = "it was stopped; resume to go on where it was, or end the run"
+            planner.add(ev.RunParked(question=question, reason=why, rule="person.park"))
         if decided.action == "end":
             withdraw(planner, f"{decided.who} ended the run{how}: {decided.reason}")
             if planner.state.ended is None:

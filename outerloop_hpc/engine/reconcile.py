@@ -208,17 +208,19 @@ def _decide(planner: Planner) -> None:
         planner.add(ev.RunParked(question=question, reason=reason, rule="submit.refused"))
         planner.say("run", "submit.refused", "ask", reason)
         return
-    withdrawn = _withdrawn(planner)
+    known = _told(planner)
     for decision in given.kind.plan(kinds.view_of(given.read_spec, planner.state, given.now)):
         _take_decision(planner, decision)
         if planner.state.ended is not None or planner.state.parked is not None:
             return
-    if _withdrawn(planner) > withdrawn:
-        _decide(planner)  # a step that waited for another try is over with this
+    if _told(planner) > known:
+        _decide(planner)
 
 
-def _withdrawn(planner: Planner) -> int:
-    return sum(1 for step in planner.state.steps.values() if step.withdrawn)
+def _told(planner: Planner) -> tuple[int, int]:
+    """What the kind said that changes its own view: steps that waited for a try and are over, conclusions."""
+    withdrawn = sum(1 for step in planner.state.steps.values() if step.withdrawn)
+    return withdrawn, len(planner.state.conclusions)
 
 
 def _take_decision(planner: Planner, decision: kinds.Decision) -> None:
@@ -233,6 +235,10 @@ def _take_decision(planner: Planner, decision: kinds.Decision) -> None:
             planner.say("run", "kind.ask", "ask", reason, question)
         case kinds.Cancel(keys, reason):
             _withdraw(planner, keys, reason)
+        case kinds.Conclude(key, document, reason):
+            if key not in planner.state.conclusions:
+                planner.add(ev.ConclusionReached(key=key, document=dict(document), reason=reason))
+                planner.say("run", "kind.conclude", "conclude", reason)
         case kinds.Post():
             outbound.post(planner, decision)
         case kinds.Propose():

@@ -58,6 +58,7 @@ class StepSpec(Value):
         parameters: what its body needs.
         resources: what it asks for.
         max_tries: executions that may be lost to infrastructure before a person is asked.
+        longer: over 1: after a try that reached its walltime there is one more with so many times the walltime.
     """
 
     key: str
@@ -68,13 +69,15 @@ class StepSpec(Value):
     resources: ResourceAsk
     body: str
     max_tries: int = Field(default=3, ge=1)
+    longer: float = Field(default=1.0, ge=1, le=10)
 
 
 class RunSpec(Document):
     """``spec.json``: immutable. ``work`` is the kind's own part, read by the kind alone.
 
     ``scratch`` is the node-local folder for jobs; a leading ``$NAME`` is read on the node, empty means TMPDIR.
-    ``gpu_hours`` is what its submissions may ask for before a person is asked; ``None`` is no limit.
+    ``gpu_hours`` is what its submissions may ask for before a person is asked; ``None`` is no limit. ``wake``: each of
+    its submissions gets a tiny job that moves it on, whatever the settings say, since no tick may ever come.
     """
 
     name: ClassVar[str] = "run-spec"
@@ -89,6 +92,7 @@ class RunSpec(Document):
     image: Image = Field(default_factory=Image)
     scratch: str = ""
     gpu_hours: float | None = None
+    wake: bool = False
     work: dict[str, Any] = Field(default_factory=dict)
 
     def digest(self) -> str:
@@ -96,7 +100,7 @@ class RunSpec(Document):
         return file_digest(self.encoded())
 
 
-def step_spec(
+def step_spec(  # noqa: PLR0913 - a step is all of this
     run: RunSpec,
     *,
     job: str,
@@ -106,6 +110,7 @@ def step_spec(
     parameters: dict[str, Any],
     max_tries: int,
     round_: int = 0,
+    longer: float = 1.0,
 ) -> StepSpec:
     """Make a step whose key follows from what it is."""
     digest = digest_of(run.run, job, cause, round_, parameters, run.image.sha256)
@@ -118,6 +123,7 @@ def step_spec(
         resources=resources,
         body=body,
         max_tries=max_tries,
+        longer=longer,
     )
 
 

@@ -91,6 +91,10 @@ class Step(Value):
         """How many tries ran out of memory; one is repeated with more, where the ask says how much it was."""
         return sum(1 for t in self.tries if t.outcome == "out_of_memory" and not t.forgiven)
 
+    def timed_out(self) -> int:
+        """How many tries reached their walltime; one is repeated with more, where the step says how much more."""
+        return sum(1 for t in self.tries if t.outcome == "timed_out" and not t.forgiven)
+
     def settled(self) -> StepWord | None:
         """The word that the kind sees; ``None`` while the step is under way or will be tried again."""
         last = self.last
@@ -102,6 +106,8 @@ class Step(Value):
             "cancelled": "cancelled by a person",
             "withdrawn": "withdrawn",
         }
+        if last.outcome == "timed_out" and self.spec.longer > 1 and self.timed_out() == 1:
+            return "withdrawn" if self.withdrawn else None
         if last.outcome in fixed:
             return fixed[last.outcome]
         if last.outcome == "out_of_memory" and self.out_of_memory() > (self.spec.resources.memory_mb is not None):
@@ -126,6 +132,8 @@ class Submission(Value):
     job_id: str = ""
     cancel_asked: bool = False
     archived: bool = False
+    cpu_s: float | None = None
+    gpu_s: float | None = None
 
     def job_of(self, index: int) -> str:
         """Name one element's job as the scheduler does: ``123`` or ``123_4``; ``-`` before it has an id."""
@@ -188,6 +196,7 @@ class RunState(Value):
     person: tuple[ev.PersonDecided, ...] = ()
     posts: dict[str, Post] = Field(default_factory=dict)
     changes: dict[str, Change] = Field(default_factory=dict)
+    conclusions: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     def open_tries(self) -> Iterator[tuple[Step, Try, Submission]]:
         """Every try that has not ended, with its step and submission."""

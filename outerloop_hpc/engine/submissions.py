@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from math import ceil
 
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.rules import Policy
@@ -53,8 +54,10 @@ def waiting(state: RunState, now: datetime, policy: Policy) -> list[Step]:
 
 
 def resources_of(step: Step) -> ResourceAsk:
-    """The step's ask; doubled memory for the one try after it ran out of it."""
+    """The step's ask; doubled memory for the one try after it ran out of it, more time after it ran out of that."""
     ask = step.spec.resources
+    if step.timed_out() and step.spec.longer > 1:
+        ask = ask.model_copy(update={"minutes": ceil(ask.minutes * step.spec.longer)})
     if step.out_of_memory() and ask.memory_mb is not None:
         return ask.model_copy(update={"memory_mb": 2 * ask.memory_mb})
     return ask

@@ -9,7 +9,7 @@ from pydantic import Field
 from outerloop_hpc.documents import Value
 from outerloop_hpc.evolve.gate.pairs import Arm
 
-#: Of one arm's execution. ``failed``: a bad exit, a run beyond its own limit, numbers that are none, or what its overlay
+#: Of one arm's execution. ``failed``: a bad exit, a run beyond its own limit, numbers that are none, what its overlay
 #: broke. ``out-of-memory``: although it had more memory already.
 ArmWord = Literal["measured", "failed", "out-of-memory"]
 

@@ -97,6 +97,15 @@ def test_a_wake_job_without_an_environment_reads_the_settings_of_the_pass(tmp_pa
     assert here.layout.root == tmp_path / "state"
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_run_that_asks_for_wake_jobs_gets_them_whatever_the_settings_say(tmp_path: Path, asked: bool) -> None:
+    compute, spec = Keeping(), spec_of(0, datetime.now(UTC)).model_copy(update={"wake": asked})
+    wired = engine(tmp_path / "state", compute)
+    runs.ensure(wired.layout, spec)
+    Pass(replace(wired, hands=replace(wired.hands, wake=wiring.WAKE, wakes=False)), launch=False).run()
+    assert len(compute.works) == (2 if asked else 1)
+
+
 def test_what_a_wake_job_is_told_is_private_and_goes_with_its_folder(tmp_path: Path) -> None:
     _, work = submitted(tmp_path / "state", "/p/outerloop.toml")
     (told,) = map(Path, work.arguments)

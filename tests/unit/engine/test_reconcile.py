@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.closing import archive_note
-from outerloop_hpc.engine.kind import Ask, Cancel, Decision, End, Submit, View
+from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Submit, View
 from outerloop_hpc.engine.plan import Unbound
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.state import RunState
@@ -465,6 +465,48 @@ def test_a_step_that_its_kind_withdrew_is_tried_again_when_a_person_resumes() ->
     assert types(one.wait(100_000).plan()) == ["cancel.asked", "run.parked"]
     assert one.state.steps["a"].settled() == "withdrawn"
     assert types(one.plan(inbox=[decided("resume")])) == ["person.decided", "submission.intended"]
+
+
+def test_a_conclusion_is_kept_and_the_kind_goes_on_from_it_at_once() -> None:
+    def careful(view: View) -> tuple[Decision, ...]:
+        if view.under_way:
+            return ()
+        if "gate" not in view.conclusions:
+            return (Conclude("gate", {"p": 0.04}, "p is 0.04"),)
+        return (End("promoted", "it is better", dict(view.conclusions["gate"])),)
+
+    one = table(then=careful)
+    one.start()
+    made = one.plan(evidence(look(), record=record()))
+    assert types(made) == ["try.ended", "conclusion.reached", "run.ended"]
+    assert one.state.ended is not None
+    assert one.state.ended.result == {"p": 0.04}
+    one.say(ev.ConclusionReached(key="gate", document={"p": 0.5}, reason="computed otherwise"))
+    assert one.state.conclusions == {"gate": {"p": 0.04}}, "the first one stays"
+
+
+def test_a_step_that_may_be_longer_gets_one_more_try_with_more_time() -> None:
+    one = table(step("a", longer=1.5), then=lambda _: ())
+    one.start()
+    one.plan(evidence(look(), record=record("timed_out")))
+    (again,) = [s for s in one.state.submissions.values() if s.elements[0].try_number == 2]
+    assert again.resources.minutes == 15
+    one.bind()
+    one.plan(evidence(look(), record=record("timed_out", try_number=2)))
+    assert one.state.steps["a"].settled() == "timed out"
+    assert len(one.state.submissions) == 2
+
+
+def test_a_kind_sees_how_many_executions_in_a_row_were_lost_to_machines() -> None:
+    seen: list[int] = []
+    one = table(
+        step("a"), step("b", minutes=20), step("c", minutes=30), then=lambda v: seen.append(v.lost_in_a_row) or ()
+    )
+    a, b, c = one.start()
+    lost = evidence(look(), record=record("infrastructure"))
+    one.plan({(a, 0): lost, (b, 0): lost})
+    one.wait(1).plan({(c, 0): evidence(look(), record=record())})
+    assert seen[-2:] == [2, 0]
 
 
 def test_an_end_withdraws_what_is_still_under_way() -> None:
