@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -20,7 +18,8 @@ from outerloop_hpc.evolve.findings import ArmFound, ArmWord
 from outerloop_hpc.evolve.fingerprint import changed, fingerprint
 from outerloop_hpc.evolve.gate.pairs import Arm
 from outerloop_hpc.evolve.given import CellGiven
-from outerloop_hpc.evolve.hidden import check_out, hand_out, hidden_files
+from outerloop_hpc.evolve.hidden import check_out, hand_out
+from outerloop_hpc.evolve.leavings import content_of
 from outerloop_hpc.evolve.overlay import IntegrityFault, InvalidOverlay, Overlay
 from outerloop_hpc.evolve.reading import MAX_RESULT, Numbers, Wanted, read_numbers
 from outerloop_hpc.evolve.transfer import lay
@@ -33,7 +32,6 @@ from outerloop_hpc.supervision.child import Limits
 
 _RESULT_INSIDE = PurePosixPath("/outerloop/result")
 _RESULT = "result.json"
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ class _Reader:
         self.numbers: Numbers | None = None
 
     def __call__(self, stdout: bytes, cut: bool) -> Reading | Unusable:  # noqa: FBT001 - the form of a Read
-        found = read_numbers(self._wanted, stdout, cut=cut, result=_content(self._file))
+        found = read_numbers(self._wanted, stdout, cut=cut, result=content_of(self._file, MAX_RESULT + 1))
         self.numbers = found if isinstance(found, Numbers) else None
         return found
 
@@ -108,7 +106,7 @@ class _Trial:
 
     def _carry_out(self) -> ArmFound | Result:
         at = self._at
-        check_out(at.context, at.task.commit, at.task.tree, hidden_files(at.work), self._checkout)
+        check_out(at.context, at.task.commit, at.task.tree, at.work.hidden(), self._checkout)
         evolved = sorted({*at.work.base, *self._overlay.files})
         base = fingerprint(self._checkout, evolved)
         where = self._enclosure("room", network=at.work.containment.network)
@@ -259,16 +257,3 @@ class _Trial:
 def _wanted(work: EvolveWork, task: Task) -> Wanted:
     gate = work.gate
     return Wanted((gate.primary.name, *(guardrail.name for guardrail in gate.guardrails)), task.success_key)
-
-
-def _content(file: Path) -> bytes | None:
-    """Return the beginning of the file that a command left; nothing of one that is not regular, None where none is."""
-    try:
-        descriptor = os.open(file, _READ)
-    except FileNotFoundError:
-        return None
-    except OSError:
-        return b""
-    with os.fdopen(descriptor, "rb") as opened:
-        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return opened.read(MAX_RESULT + 1) if regular else b""

@@ -68,5 +68,5 @@ def _measured(context: Context, work: EvolveWork, given: CellGiven, log: CellLog
 def _task(work: EvolveWork, name: str) -> Task:
     try:
         return work.task(name)
-    except (KeyError, StopIteration):
+    except KeyError:
         raise ConfigError(f"the sweep has no task {name!r}; the step is not one of its own") from None

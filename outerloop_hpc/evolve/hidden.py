@@ -12,14 +12,8 @@ from outerloop_hpc.engine import measuring
 from outerloop_hpc.engine.body import Context
 from outerloop_hpc.engine.clearing import remove
 from outerloop_hpc.errors import ConfigError, TryLater, UsageError
-from outerloop_hpc.evolve.work import EvolveWork, Oracle, Task
+from outerloop_hpc.evolve.work import Oracle, Task
 from outerloop_hpc.target.mirror import Mirror
-
-
-def hidden_files(work: EvolveWork) -> tuple[str, ...]:
-    """Return the oracle files of all tasks: a cell of one could read those of another at the same commit (pure)."""
-    found = {path for task in work.tasks if task.oracle is not None for path in task.oracle.files}
-    return tuple(sorted(found))
 
 
 def check_out(context: Context, commit: str, tree: str, hidden: Iterable[str], folder: Path) -> None:
