@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -12,10 +13,14 @@ from outerloop_hpc.errors import TryLater
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _SHOWN = 5
+#: Errors of a disk, a mount or a node; they say nothing about the file.
+_PASSING = {errno.EIO, errno.ESTALE, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR, errno.ETIMEDOUT}
+#: No file that a candidate may bring is larger; a sparse one of any length is made in no time.
+_LARGEST = 256 * 1024 * 1024
 
 
 def fingerprint(checkout: Path, paths: Iterable[str]) -> dict[str, str]:
-    """Return the sha256 of each regular file; a word for what is none, or is not there.
+    """Return the sha256 of each regular file; a word for what is none, is not there, or is too large to be read.
 
     Raises:
         TryLater: the disk does not answer.
@@ -35,13 +40,14 @@ def _digest(path: Path) -> str:
         descriptor = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
-    except PermissionError:
-        return "closed"
     except OSError as error:
-        if path.is_symlink():
-            return "link"
-        raise TryLater(f"{path}: cannot be read: {error.strerror}; run again") from error
+        if error.errno in _PASSING:
+            raise TryLater(f"{path}: cannot be read: {error.strerror}; run again") from error
+        # A link, a loop of links, a file without rights: whoever ran there made it.
+        return "closed"
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+        os.close(descriptor)
+        return f"{stat.filemode(status.st_mode)}, {status.st_size} bytes"
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return "special"
         return hashlib.file_digest(file, "sha256").hexdigest()

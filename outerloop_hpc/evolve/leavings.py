@@ -20,5 +20,9 @@ def content_of(file: Path, most: int) -> bytes | None:
         return None
     except OSError:
         return b""
+    # Not fdopen at once: that refuses a folder, and leaves it open.
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return b""
     with os.fdopen(descriptor, "rb") as opened:
-        return opened.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+        return opened.read(most)

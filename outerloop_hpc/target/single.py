@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from outerloop_hpc import fsio
 from outerloop_hpc.target.compose import Signature
 from outerloop_hpc.target.git import answer, environment
 from outerloop_hpc.target.repository import Repository
 
 _BRANCH = "main"
+_BYTES = "* -text !eol -ident !filter !working-tree-encoding\n"
 
 
 def single_commit(folder: Path, *, message: str, signature: Signature) -> str:
@@ -21,6 +23,10 @@ def single_commit(folder: Path, *, message: str, signature: Signature) -> str:
         TryLater: the disk is full or does not answer.
     """
     _git(folder, "init", "--quiet", "--template=", f"--initial-branch={_BRANCH}")
+    with fsio.writing(folder):
+        # What the tree itself says about line endings, filters and encodings is not followed: its bytes are.
+        (folder / ".git" / "info").mkdir(exist_ok=True)
+        (folder / ".git" / "info" / "attributes").write_text(_BYTES, encoding="ascii")
     _git(folder, "add", "--all", "--force")
     tree = _git(folder, "write-tree").decode().strip()
     repository = Repository(folder)

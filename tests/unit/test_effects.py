@@ -86,6 +86,7 @@ _MAY = {
     "target/merge.py Branches._repository": _OWN,
     "target/mirror.py Mirror._build": _OWN,
     "target/repository.py Repository.borrow": _SCRATCH,
+    "target/single.py single_commit": _SCRATCH,
 }
 
 

@@ -176,8 +176,9 @@ def test_a_setup_that_changes_an_evolved_file_stops_the_sweep(tmp_path: Path) ->
         ("FACTOR = 2; open('solver.py', 'a').write('#')", "changed 'solver.py'"),
         ("FACTOR = 2; import os; open(os.environ['OL_RESULT'], 'w').write('[]')", "OL_RESULT is not an object"),
         ("FACTOR = 2; import os; os.symlink('/etc/passwd', os.environ['OL_RESULT'])", "OL_RESULT is not JSON"),
+        ("FACTOR = 2; import os; os.mkdir(os.environ['OL_RESULT'])", "OL_RESULT is not JSON"),
     ],
-    ids=["exit", "own limit", "nan", "signal", "rewrites itself", "bad file", "link"],
+    ids=["exit", "own limit", "nan", "signal", "rewrites itself", "bad file", "link", "folder"],
 )
 def test_what_a_candidate_does_wrong_is_its_measured_failure(tmp_path: Path, solver: str, reason: str) -> None:
     sweep = new_sweep(tmp_path)
