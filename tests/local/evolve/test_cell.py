@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.engine.body import Result
 from outerloop_hpc.engine.enclose import Containment
 from outerloop_hpc.engine.spec import ResourceAsk
@@ -19,8 +20,8 @@ from outerloop_hpc.evolve.cell import cell
 from outerloop_hpc.evolve.findings import ArmFound, CellFound
 from outerloop_hpc.evolve.work import Oracle
 from outerloop_hpc.measure.measurement import Measurement, Outcome
-from outerloop_hpc.measure.run import Request
-from tests.local.evolve.sweep import FILES, Sweep, carry_out, cell_given, new_sweep
+from outerloop_hpc.measure.run import Request, measure
+from tests.local.evolve.sweep import FILES, UNCONTAINED, Sweep, carry_out, cell_given, new_sweep
 from tests.local.scratch import contents
 
 pytestmark = pytest.mark.local
@@ -116,6 +117,32 @@ def test_the_oracles_files_and_words_are_nowhere_but_in_its_own_command(tmp_path
     assert not any(b"answer is 42" in text or b"VERDICT" in text for text in kept)
     assert "checks" not in context.log.read_text(encoding="utf-8")
     assert "42" not in json.dumps(result.payload)
+
+
+def test_only_the_oracles_command_is_given_its_files_and_none_of_its_words_reach_a_log_even_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Request, Enclosure]] = []
+
+    def noted(request: Request, *, enclosure: Enclosure, **more: Any) -> Measurement:
+        asked.append((request, enclosure))
+        return measure(request, enclosure=enclosure, **more)
+
+    monkeypatch.setattr(arm, "measure", noted)
+    sweep = new_sweep(tmp_path)
+    sweep.change(containment=UNCONTAINED.model_copy(update={"network": True}))
+    sweep.task(setup=(("true",),))
+    assert one(run(sweep)).success is True
+    (_, setting_up), (command, measured), (oracle, judging) = asked
+    assert [where.sandbox.network for where in (setting_up, measured, judging)] == [True, False, False]
+    assert oracle.log is None
+    assert command.log is not None
+    shown = Path(oracle.env["OL_ORACLE"])
+    assert [bind.source for bind in judging.sandbox.binds] == [shown]
+    assert not any(bind.writable for bind in judging.sandbox.binds)
+    assert not any(shown.is_relative_to(bind.source) for bind in measured.sandbox.binds)
+    assert judging.sandbox.scratch != measured.sandbox.scratch
+    assert not shown.exists()
 
 
 @pytest.mark.parametrize(("verdict", "success"), [(0, True), (1, False), (3, False)])
