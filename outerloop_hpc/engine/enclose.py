@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from outerloop_hpc.container.choose import choose
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.container.image import ImageRef, require
-from outerloop_hpc.container.runtime import Bind, NotWorkingHere, Sandbox, make_scratch
+from outerloop_hpc.container.runtime import Bind, NotWorkingHere, Sandbox, make_scratch, on_host
 from outerloop_hpc.documents import Value
 from outerloop_hpc.engine.body import Context
 
@@ -35,11 +36,7 @@ def enclosure(context: Context, containment: Containment, *, gpus: int = 0, bind
     if context.spec.image.path:
         # Read whole each time, no kept sum: attributes may be stale on this node, and nothing checks after this does.
         image = require(Path(context.spec.image.path), context.spec.image.sha256)
-    scratch = context.scratch / "sandbox"
-    try:
-        make_scratch(scratch)
-    except OSError as error:
-        raise NotWorkingHere(f"{scratch}: no scratch space on this node: {error.strerror}") from error
+    scratch = _made(context.scratch / "sandbox")
     runtime = choose(
         containment.runtime,
         image=image.path if image else None,
@@ -56,6 +53,30 @@ def enclosure(context: Context, containment: Containment, *, gpus: int = 0, bind
         gpus=gpus > 0,
     )
     return Enclosure(runtime, sandbox, image)
+
+
+def afresh(where: Enclosure, scratch: Path, *, network: bool, binds: tuple[Bind, ...] = ()) -> Enclosure:
+    """Return an enclosure like ``where`` with its own /tmp and HOME below ``scratch`` and other ``binds``.
+
+    What was found out about this node is not found out again, and nothing of an earlier command is there.
+
+    Raises:
+        NodeUnfit: this node lacks scratch space.
+    """
+    return replace(where, sandbox=replace(where.sandbox, scratch=_made(scratch), binds=binds, network=network))
+
+
+def inside(where: Enclosure, path: PurePosixPath) -> str:
+    """Return how a command in there names a path: as it is inside, or on the host where nothing contains it."""
+    return str(on_host(where.sandbox, path)) if where.name == "none" else str(path)
+
+
+def _made(scratch: Path) -> Path:
+    try:
+        make_scratch(scratch)
+    except OSError as error:
+        raise NotWorkingHere(f"{scratch}: no scratch space on this node: {error.strerror}") from error
+    return scratch
 
 
 def _devices(environ: Mapping[str, str], gpus: int) -> dict[str, str]:

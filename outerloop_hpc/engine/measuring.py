@@ -23,6 +23,10 @@ class NotSeenHere(TryLater, NodeUnfit):
     """A commit that the pass saw is not there for this node: it looks at an old listing, or at no mount at all."""
 
 
+class OtherTree(ConfigError):  # noqa: N818 - states the finding
+    """A commit holds something else than what the run was made for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What is measured: a commit of the target's mirror, which must have this tree, with one seed."""
@@ -63,7 +67,8 @@ def check_out(context: Context, commit: str, tree: str, folder: Path) -> None:
 
     Raises:
         NotSeenHere: the mirror has no such commit, as this node sees it.
-        ConfigError: the commit has another tree, or one that cannot be written safely.
+        OtherTree: the commit has another tree.
+        ConfigError: it cannot be written safely.
     """
     mirror = Mirror(context.layout.mirrors / f"{context.spec.target}.git")
     try:
@@ -73,7 +78,7 @@ def check_out(context: Context, commit: str, tree: str, folder: Path) -> None:
             raise NotSeenHere(f"the commit is not in the mirror as this node sees it: {error}") from error
         raise ConfigError(str(error)) from error
     if found != tree:
-        raise ConfigError(f"commit {commit} has tree {found}, the run was made for {tree}")
+        raise OtherTree(f"commit {commit} has tree {found}, the run was made for {tree}")
 
 
 def _result(ruler: Ruler, subject: Subject, found: Measurement) -> Result:

@@ -174,7 +174,12 @@ class EvolveWork(Value):
 
     def task(self, name: str) -> Task:
         """Return a task by its id; raises KeyError."""
-        return next(task for task in self.tasks if task.id == name)
+        return {task.id: task for task in self.tasks}[name]
+
+    def hidden(self) -> tuple[str, ...]:
+        """Return the oracle files of all tasks; a cell of one could read those of another at the same commit."""
+        found = {path for task in self.tasks if task.oracle is not None for path in task.oracle.files}
+        return tuple(sorted(found))
 
 
 def work_of(spec: RunSpec) -> EvolveWork:

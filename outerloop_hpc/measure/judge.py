@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import re
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from outerloop_hpc.errors import Exit
 from outerloop_hpc.measure.enclosure import Enclosure
 from outerloop_hpc.measure.measurement import Outcome
-from outerloop_hpc.measure.output import Reading, read_metric
+from outerloop_hpc.measure.output import Reading, Unusable
 from outerloop_hpc.supervision.child import Ended, signal_name
 
 _NODE_ERRNOS = frozenset(
@@ -18,6 +19,8 @@ _NODE_ERRNOS = frozenset(
 )
 _NODE_TEXT = re.compile(r"No space left on device|Disk quota exceeded|Cannot allocate memory|\[Errno (28|122|12)\]")
 _LAST_LINES = 5
+#: Reads what a command that ended well printed, or the end of that; told whether the beginning is missing.
+Read = Callable[[bytes, bool], Reading | Unusable]
 _SHELL_SIGNAL = 128
 
 
@@ -30,11 +33,11 @@ class Judged:
     reading: Reading | None = None
 
 
-def judge(metric: str, wall_s: float, enclosure: Enclosure, ended: Ended, oom_killed: int) -> Judged:
+def judge(read: Read, wall_s: float, enclosure: Enclosure, ended: Ended, oom_killed: int) -> Judged:
     """Say what came of an execution.
 
     Args:
-        metric: JSON field to read.
+        read: reads its output.
         wall_s: the limit it had.
         enclosure: where it ran; knows a container that did not start.
         ended: how it ended.
@@ -49,7 +52,7 @@ def judge(metric: str, wall_s: float, enclosure: Enclosure, ended: Ended, oom_ki
     if ended.status != 0 and oom_killed > 0:
         return Judged(Outcome.OUT_OF_MEMORY, f"the node killed {oom_killed} of its processes for want of memory")
     if ended.status == 0:
-        return _read(metric, ended)
+        return _read(read, ended)
     return _nonzero(enclosure, ended)
 
 
@@ -83,8 +86,8 @@ def _as_signal(status: int | None) -> str:
     return f" (perhaps {signal_name(_SHELL_SIGNAL - status)})"
 
 
-def _read(metric: str, ended: Ended) -> Judged:
-    found = read_metric(ended.stdout, metric, cut=ended.cut)
+def _read(read: Read, ended: Ended) -> Judged:
+    found = read(ended.stdout, ended.cut)
     if isinstance(found, Reading):
         return Judged(Outcome.MEASURED, reading=found)
     return Judged(Outcome.FAILED, found.reason)

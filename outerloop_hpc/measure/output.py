@@ -41,6 +41,21 @@ class Unusable:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The fields of one object. ``twice``: a name that it has more than once, so that nobody knows what is meant."""
+
+    fields: Mapping[str, Any]
+    twice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What is wrong with a text that should be an object; a phrase that follows its name."""
+
+    problem: str
+
+
 def read_metric(data: bytes, metric: str, *, cut: bool = False) -> Reading | Unusable:
     """Find ``metric`` in a benchmark's output.
 
@@ -66,27 +81,16 @@ def read_metric(data: bytes, metric: str, *, cut: bool = False) -> Reading | Unu
     return Unusable(f"no line of the output is a JSON object with {metric!r}{note}")
 
 
-def _from_line(line: bytes, metric: str, wanted: bytes) -> Reading | Unusable | None:
-    """Judge one line; None when it is not an object with the metric, so that an earlier line may be."""
-    if not (line.startswith(b"{") and line.endswith(b"}")):
-        return None
+def parse_object(line: bytes) -> Parsed | Broken:
+    """Read one JSON object; a text that is none, or too large or deep to be looked at, is broken."""
     if len(line) > MAX_LINE:
-        return _only_if_named(line, wanted, f"the line with {metric!r} is longer than {MAX_LINE} bytes")
+        return Broken(f"is longer than {MAX_LINE} bytes")
     if _depth(line) > MAX_DEPTH:
-        return _only_if_named(line, wanted, f"the object with {metric!r} is nested deeper than {MAX_DEPTH} levels")
+        return Broken(f"is nested deeper than {MAX_DEPTH} levels")
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
-        return _only_if_named(line, wanted, f"the line with {metric!r} is not UTF-8")
-    return _from_text(text, metric, line, wanted)
-
-
-def _only_if_named(line: bytes, wanted: bytes, reason: str) -> Unusable | None:
-    # Skipping it would let an older number win over the newest, unusable one.
-    return Unusable(reason) if wanted in line else None
-
-
-def _from_text(text: str, metric: str, line: bytes, wanted: bytes) -> Reading | Unusable | None:
+        return Broken("is not UTF-8")
     twice: list[str] = []
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -100,28 +104,57 @@ def _from_text(text: str, metric: str, line: bytes, wanted: bytes) -> Reading | 
     try:
         loaded = json.loads(text, object_pairs_hook=pairs, parse_int=_integer, parse_constant=float)
     except (ValueError, RecursionError):
-        # printf writes a diverged number as nan, which is no JSON: the number before it is not the result.
-        return _only_if_named(line, wanted, f"the last line with {metric!r} is not JSON: {text[:_SHOWN]!a}")
-    if not isinstance(loaded, dict) or metric not in loaded:
+        return Broken(f"is not JSON: {text[:_SHOWN]!a}")
+    if not isinstance(loaded, dict):
+        return Broken("is not an object")
+    return Parsed(loaded, twice[0][:_MAX_NAME] if twice else "")
+
+
+def _from_line(line: bytes, metric: str, wanted: bytes) -> Reading | Unusable | None:
+    """Judge one line; None when it is not an object with the metric, so that an earlier line may be."""
+    if not looks_like_object(line):
         return None
-    if twice:
-        return Unusable(f"the object with {metric!r} names {twice[0][:_MAX_NAME]!r} more than once")
-    return _judge(loaded, metric)
+    found = parse_object(line)
+    if isinstance(found, Broken):
+        # Skipping it would let an older number win over the newest, unusable one: printf writes a diverged number as
+        # nan, which is no JSON.
+        return Unusable(f"the last line with {metric!r} {found.problem}") if wanted in line else None
+    if metric not in found.fields:
+        return None
+    if found.twice:
+        return Unusable(f"the object with {metric!r} names {found.twice!r} more than once")
+    return _judge(found.fields, metric)
 
 
-def _judge(loaded: dict[str, Any], metric: str) -> Reading | Unusable:
-    value = loaded[metric]
+def looks_like_object(line: bytes) -> bool:
+    """Whether a line, without space around it, is meant as an object."""
+    return line.startswith(b"{") and line.endswith(b"}")
+
+
+def _judge(loaded: Mapping[str, Any], metric: str) -> Reading | Unusable:
+    if problem := number_problem(metric, loaded[metric]):
+        return Unusable(problem)
+    return Reading(float(loaded[metric]), numbers_of({k: v for k, v in loaded.items() if k != metric}))
+
+
+def number_problem(name: str, value: Any) -> str | None:
+    """Say why a value is no finite number; None when it is one."""
     if not _is_number(value):
-        return Unusable(f"{metric!r} is {_kind(value)}, not a number")
+        return f"{name!r} is {_kind(value)}, not a number"
     if not math.isfinite(value):
-        return Unusable(f"{metric!r} is not finite: NaN, Infinity or beyond what a double holds")
-    others = {
+        return f"{name!r} is not finite: NaN, Infinity or beyond what a double holds"
+    return None
+
+
+def numbers_of(fields: Mapping[str, Any]) -> dict[str, float]:
+    """Return the finite numbers among the fields of an object, at most 100, by name."""
+    found = {
         # JSON can hold half a surrogate pair, and no record can.
-        name.encode("utf-8", "replace").decode(): float(other)
-        for name, other in sorted(loaded.items())
-        if name != metric and len(name) <= _MAX_NAME and _is_number(other) and math.isfinite(other)
+        name.encode("utf-8", "replace").decode(): float(value)
+        for name, value in sorted(fields.items())
+        if len(name) <= _MAX_NAME and number_problem(name, value) is None
     }
-    return Reading(float(value), dict(list(others.items())[:MAX_METRICS]))
+    return dict(list(found.items())[:MAX_METRICS])
 
 
 def _integer(digits: str) -> int | float:

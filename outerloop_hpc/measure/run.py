@@ -11,9 +11,10 @@ from outerloop_hpc.clock import Clock
 from outerloop_hpc.errors import UsageError
 from outerloop_hpc.measure.command import split_command
 from outerloop_hpc.measure.enclosure import Enclosure, Launch
-from outerloop_hpc.measure.judge import Judged, judge
+from outerloop_hpc.measure.judge import Judged, Read, judge
 from outerloop_hpc.measure.measurement import Measurement
 from outerloop_hpc.measure.node import oom_kills, this_node
+from outerloop_hpc.measure.output import Reading, Unusable, read_metric
 from outerloop_hpc.supervision.child import Ended, Limits, run_child, signal_name
 
 #: Libraries that would take every core of a node unless told how many are theirs.
@@ -63,6 +64,7 @@ class Request:
         cpus: CPUs of this step; thread counts of the usual libraries are pinned to it.
         env: further variables of the contract.
         log: file that gets a capped copy of the output.
+        read: reads the output of a command that ended well in another way than by ``metric``.
     """
 
     command: str | Sequence[str]
@@ -74,6 +76,15 @@ class Request:
     cpus: int = 1
     env: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
+    read: Read | None = None
+
+    def reader(self) -> Read:
+        """Return what reads the output."""
+
+        def by_metric(stdout: bytes, cut: bool) -> Reading | Unusable:  # noqa: FBT001 - the form of a Read
+            return read_metric(stdout, self.metric, cut=cut)
+
+        return self.read or by_metric
 
 
 def measure(
@@ -108,7 +119,7 @@ def measure(
         launch.argv, env=launch.env, cwd=launch.cwd, limits=request.limits, log=request.log, clock=clock, stop=stop
     )
     killed = (oom_count() or 0) - (kills_before or 0)
-    judged = judge(request.metric, request.limits.wall_s, enclosure, ended, killed)
+    judged = judge(request.reader(), request.limits.wall_s, enclosure, ended, killed)
     return _measurement(request, argv, enclosure, launch, ended, judged)
 
 

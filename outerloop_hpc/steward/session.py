@@ -14,10 +14,10 @@ from outerloop_hpc.agents.redact import redacted, spellings
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.config.secret import read_secret
 from outerloop_hpc.container.enclosure import Enclosure
-from outerloop_hpc.container.runtime import Bind, on_host
+from outerloop_hpc.container.runtime import Bind
 from outerloop_hpc.engine import measuring
 from outerloop_hpc.engine.body import Context, Result
-from outerloop_hpc.engine.enclose import enclosure
+from outerloop_hpc.engine.enclose import enclosure, inside
 from outerloop_hpc.engine.room import require_room
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.errors import ConfigError, Fault, TryLater
@@ -93,12 +93,12 @@ def _hold(
     measuring.check_out(context, context.spec.commit, work.tree, workspace.path)
     workspace.make(mirror, context.spec.commit)
     assignment = Assignment(
-        command=tuple(word.replace("{files}", _inside(where, _FILES)) for word in work.agent.command),
+        command=tuple(word.replace("{files}", inside(where, _FILES)) for word in work.agent.command),
         workspace=workspace.path,
         brief=table / _BRIEF,
         bounds=Bounds(work.agent.turns, work.agent.minutes, work.agent.output_bytes),
         transcript=context.log,
-        env=_told(work.agent, _inside(where, _TABLE / _BRIEF)),
+        env=_told(work.agent, inside(where, _TABLE / _BRIEF)),
         secrets=secrets,
     )
     clock, ended = SystemClock(), []
@@ -156,11 +156,6 @@ def _prepare(context: Context, work: StewardWork) -> tuple[Path, Enclosure]:
         (table / _FILES.name).mkdir()
         binds.append(Bind(files, _FILES))
     return table, enclosure(context, work.session.containment, gpus=work.session.resources.gpus, binds=tuple(binds))
-
-
-def _inside(where: Enclosure, path: PurePosixPath) -> str:
-    """Return how the session names a path: as it is inside, or on the host where nothing contains it."""
-    return str(on_host(where.sandbox, path)) if where.name == "none" else str(path)
 
 
 def _told(agent: AgentWork, brief_path: str) -> dict[str, str]:

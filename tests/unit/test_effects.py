@@ -43,6 +43,17 @@ _MAY = {
     "engine/scratch.py _hold": _SCRATCH,
     "engine/scratch.py _swept": _SCRATCH,
     "engine/scratch.py made": _SCRATCH,
+    "evolve/descent.py folder_of": "for lay and apply, each of which is one effect",
+    "evolve/frozen.py _fill": _OWN,
+    "evolve/frozen.py _freeze": _OWN,
+    "evolve/transfer.py _put": _OWN,
+    "evolve/bundle.py write": _SCRATCH,
+    "evolve/hidden.py _drop_empty": _SCRATCH,
+    "evolve/hidden.py _write": _SCRATCH,
+    "evolve/arm.py _Trial.carry_out": _SCRATCH,
+    "evolve/arm.py _Trial._enclosure": _SCRATCH,
+    "evolve/proposers/agent.py propose": _SCRATCH,
+    "evolve/proposers/desk.py lay_out": _SCRATCH,
     "fsio.py _clear": "of a probe",
     "fsio.py _probe_folder_rename": "a probe in a folder of its own",
     "fsio.py _probe_link": "a probe in a folder of its own",
@@ -75,6 +86,7 @@ _MAY = {
     "target/merge.py Branches._repository": _OWN,
     "target/mirror.py Mirror._build": _OWN,
     "target/repository.py Repository.borrow": _SCRATCH,
+    "target/single.py single_commit": _SCRATCH,
 }
 
 
