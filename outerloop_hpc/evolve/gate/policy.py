@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from outerloop_hpc.documents import Value
 
@@ -48,6 +48,14 @@ class Repeats(Value):
     screen: int = Field(default=3, ge=2)
     confirm: int = Field(default=10, ge=2)
     most: int = Field(default=20, ge=2)
+
+    @model_validator(mode="after")
+    def _most_is_most(self) -> Self:
+        if self.most < self.confirm:
+            raise ValueError(
+                f"most is {self.most}, less than the {self.confirm} pairs of confirm: raise it to {self.confirm}"
+            )
+        return self
 
 
 class GatePolicy(Value):
