@@ -131,7 +131,7 @@ def _thin(gated: Sequence[TaskAssessed], metric_level: float) -> str:
     for task in gated:
         if len(task.differences) < levels.LEAST_A_TASK:
             return (
-                f"task {task.evidence.task} has {len(task.differences)} pairs that both arms solved, and "
+                f"both arms solved {len(task.differences)} of {len(task.evidence.judged)} pairs of task {task.evidence.task}: "
                 f"{levels.LEAST_A_TASK} are needed to compare the metric"
             )
     pairs = sum(len(task.differences) for task in gated)

@@ -71,7 +71,8 @@ def _vetoes(policy: GatePolicy, found: Assessment) -> Iterator[str]:
     """Yield harm that is shown."""
     success = policy.success
     if (success is None or success.deterministic) and found.success.lost:
-        yield f"the candidate failed {found.success.lost} pairs that the incumbent solved, and none may fail"
+        solved = found.success.incumbent_solved
+        yield f"the candidate failed {found.success.lost} of {solved} pairs that the incumbent solved; none may fail"
     for task in found.gated:
         if success is not None and task.p_fails is not None and task.p_fails <= success.harm_level:
             yield (

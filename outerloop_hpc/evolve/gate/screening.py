@@ -131,9 +131,10 @@ def _unfit(policy: GatePolicy, evidence: Evidence) -> str:
         return broken
     if unsound := [*evidence.problems, *lopsided(evidence)]:
         return "; ".join(unsound)
+    solved = sum(task.incumbent_solved for task in evidence.tasks)
     lost = sum(one.solved == (True, False) for task in evidence.tasks for one in task.judged)
     if lost and (policy.success is None or policy.success.deterministic):
-        return f"it failed {lost} pairs that the incumbent solved, and none may fail"
+        return f"it failed {lost} of {solved} pairs that the incumbent solved; none may fail"
     lacking = [task.task for task in evidence.tasks if len(task.judged) < levels.LEAST_A_TASK]
     if lacking:
         return f"fewer than {levels.LEAST_A_TASK} whole pairs of {', '.join(lacking)}"
