@@ -130,10 +130,8 @@ def _thin(gated: Sequence[TaskAssessed], metric_level: float) -> str:
     """Say why the metric cannot be tested; empty when it can."""
     for task in gated:
         if len(task.differences) < levels.LEAST_A_TASK:
-            return (
-                f"both arms solved {len(task.differences)} of {len(task.evidence.judged)} pairs of task {task.evidence.task}: "
-                f"{levels.LEAST_A_TASK} are needed to compare the metric"
-            )
+            solved = f"{len(task.differences)} of {len(task.evidence.judged)} pairs of task {task.evidence.task}"
+            return f"both arms solved {solved}: {levels.LEAST_A_TASK} are needed to compare the metric"
     pairs = sum(len(task.differences) for task in gated)
     if smallest_p(pairs) <= metric_level:
         return ""

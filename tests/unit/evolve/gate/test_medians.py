@@ -69,6 +69,12 @@ def test_an_incumbent_that_solved_nothing_is_a_broken_harness() -> None:
     assert decided(given, RULES).decision == "harness_broken"
 
 
+def test_it_promotes_when_the_pair_that_speaks_against_the_candidate_is_gone() -> None:
+    rows = pairs(dict.fromkeys(TASKS, (50.0, 96.0, 96.0, 50.0, 96.0)))
+    assert decided(rows, RULES).decision == "keep_incumbent"
+    assert decided([one for one in rows if one.repeat != 2], RULES).decision == "promote"
+
+
 def test_it_is_recomputed_like_the_other() -> None:
     found = decided(pairs(dict.fromkeys(TASKS, (80.0, 81.0, 82.0))), RULES)
     assert recompute(found).encoded() == found.encoded()
