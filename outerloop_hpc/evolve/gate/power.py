@@ -115,7 +115,7 @@ def _z(level: float) -> float:
 
 
 def _text(tasks: int, pairs: int, seen: str, wanted: str, each: int | None, *, sees: bool) -> str:
-    line = f"{pairs} pairs over {tasks} tasks show a gain of {seen} or more with a chance of {CHANCE:.0%}"
+    line = f"{pairs} pairs over {tasks} tasks show a gain of {seen} or more with a chance of {100 * CHANCE:g} %"
     if sees:
         return f"{line}; {wanted} is asked for"
     if each is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
+from scipy import stats
 
 from outerloop_hpc.errors import Fault, UsageError
 from outerloop_hpc.evolve.gate.pairs import Reading
@@ -46,6 +48,16 @@ def test_a_clear_gain_is_promoted_with_its_numbers() -> None:
     assert [one.compared for one in found.found] == [10, 10, 10]
     assert found.power is not None
     assert found.power.sees
+
+
+def test_intervals_are_those_of_t_at_the_level_of_the_sweep() -> None:
+    found = decided(pairs({"a": LOUD}), policy(generations=2), tasks=["a"])
+    d = [math.log(100.0 / one) for one in LOUD]
+    low, high = stats.t.interval(0.95, 9, loc=sum(d) / 10, scale=stats.sem(d))
+    assert (found.gain_low, found.gain_high) == pytest.approx((1 - math.exp(-low), 1 - math.exp(-high)))
+    (task,) = found.found
+    assert (task.gain_low, task.gain_high, task.sd) == pytest.approx((found.gain_low, found.gain_high, stats.tstd(d)))
+    assert (found.level, found.bound) == pytest.approx((0.025, low))
 
 
 def test_where_more_is_better_the_same_holds_the_other_way_round() -> None:
@@ -110,6 +122,10 @@ def test_what_can_hardly_be_promoted_is_not_extended() -> None:
     assert decided(everywhere([100.5 + one / 1000 for one in EQUAL]), rules).decision == "keep_incumbent"
     small = decided(everywhere([98.0 + one / 1000 for one in EQUAL]), rules)
     assert small.decision == "keep_incumbent"
+    losing = decided(everywhere([10_000.0 / one for one in LOUD]), rules)
+    assert losing.gain_high is not None
+    assert losing.gain_high > 0.05
+    assert losing.decision == "keep_incumbent"
 
 
 def test_harm_of_one_task_is_a_veto_where_it_is_shown() -> None:

@@ -47,7 +47,7 @@ def test_a_plan_says_whether_it_sees_what_is_asked_for() -> None:
     assert (found.tasks, found.pairs) == (2, 20)
     assert (found.sees, found.needed, found.needed_each) == (False, 32, 16)
     assert found.text == (
-        "20 pairs over 2 tasks show a gain of 6.218 % or more with a chance of 80%; 5 % is asked for, "
+        "20 pairs over 2 tasks show a gain of 6.218 % or more with a chance of 80 %; 5 % is asked for, "
         "which needs 16 pairs a task"
     )
     large = power.plan(policy(), pilot, effect=0.2)

@@ -136,6 +136,14 @@ def test_a_p_that_is_shown_as_the_level_need_not_be_it(level: float, word: str) 
     assert decided(rows, policy(**_FIVE, level=level), tasks=["a"]).decision == word
 
 
+@pytest.mark.parametrize(("level", "word"), [(0.0313, "promote"), (0.0312, "keep_incumbent")])
+def test_a_p_just_above_the_level_is_above_it(level: float, word: str) -> None:
+    # Two of 64 sign patterns are as good as five gains beside a small loss: p is 0.03125.
+    rows = [pair("a", n, measured(100.0), measured(seconds)) for n, seconds in enumerate([*BETTER[:5], 101.0])]
+    rules = policy(repeats={"screen": 3, "confirm": 6, "most": 6}, level=level)
+    assert decided(rows, rules, tasks=["a"]).decision == word
+
+
 def test_equal_arms_are_promoted_at_most_as_often_as_the_level_says() -> None:
     # 600 sweeps of two looks in which any gain would do; the margin is three standard errors of a share of 5 %.
     source, sweeps, promoted = random.Random(20_261_130), 600, 0
