@@ -80,3 +80,13 @@ class GatePolicy(Value):
     screen_level: float = Field(default=0.2, gt=0, le=1)
     max_task_regression: float = Field(default=0.20, gt=0)
     harm_level: float = Field(default=0.10, gt=0, lt=1)
+
+    @model_validator(mode="after")
+    def _each_metric_once(self) -> Self:
+        names = [self.primary.name, *(one.name for one in self.guardrails)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"{', '.join(twice)} is named twice: a metric is the primary one or one guardrail, not both"
+            )
+        return self

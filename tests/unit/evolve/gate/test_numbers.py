@@ -16,7 +16,7 @@ from outerloop_hpc.errors import ConfigError, UsageError
 from outerloop_hpc.evolve.gate import exact, flips, levels, libraries
 from outerloop_hpc.evolve.gate.differences import allowed, asked, difference, gain
 from outerloop_hpc.evolve.gate.estimate import estimate, spread
-from outerloop_hpc.evolve.gate.policy import Direction, Metric, Repeats, Scale
+from outerloop_hpc.evolve.gate.policy import Direction, Guardrail, Metric, Repeats, Scale
 from tests.unit.evolve.gate.made import policy
 
 pytestmark = pytest.mark.unit
@@ -192,6 +192,12 @@ def test_without_the_extra_the_error_names_it(name: str, monkeypatch: pytest.Mon
 def test_less_than_the_confirming_pairs_cannot_be_the_most() -> None:
     with pytest.raises(ValueError, match="most is 5, less than the 10"):
         Repeats(confirm=10, most=5)
+
+
+def test_a_metric_cannot_be_its_own_guardrail() -> None:
+    rail = Guardrail(name="seconds", direction="max", scale="linear", max_regression=1.0)
+    with pytest.raises(ValueError, match="seconds is named twice"):
+        policy(guardrails=(rail,))
 
 
 def test_p_does_not_depend_on_the_unit_of_the_metric() -> None:
