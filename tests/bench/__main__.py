@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.bench import (
     forge_calls,
+    gate,
     help_latency,
     job_overhead,
     journal_commit,
@@ -31,6 +32,7 @@ BENCHMARKS: Mapping[str, Callable[[], list[Figure]]] = {
     "forge_calls_per_tick": forge_calls.measure,
     "journal_commit": journal_commit.measure,
     "job_overhead": job_overhead.measure,
+    "gate": gate.measure,
 }
 
 

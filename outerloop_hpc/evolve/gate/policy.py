@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from outerloop_hpc.documents import Value
 
@@ -49,6 +49,14 @@ class Repeats(Value):
     confirm: int = Field(default=10, ge=2)
     most: int = Field(default=20, ge=2)
 
+    @model_validator(mode="after")
+    def _most_is_most(self) -> Self:
+        if self.most < self.confirm:
+            raise ValueError(
+                f"most is {self.most}, less than the {self.confirm} pairs of confirm: raise it to {self.confirm}"
+            )
+        return self
+
 
 class GatePolicy(Value):
     """All that a decision depends on besides the pairs.
@@ -72,3 +80,13 @@ class GatePolicy(Value):
     screen_level: float = Field(default=0.2, gt=0, le=1)
     max_task_regression: float = Field(default=0.20, gt=0)
     harm_level: float = Field(default=0.10, gt=0, lt=1)
+
+    @model_validator(mode="after")
+    def _each_metric_once(self) -> Self:
+        names = [self.primary.name, *(one.name for one in self.guardrails)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"{', '.join(twice)} is named twice: a metric is the primary one or one guardrail, not both"
+            )
+        return self
