@@ -1,0 +1,92 @@
+"""Whether a sweep may submit more: its budgets against what accounting says that it has used. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from outerloop_hpc.engine.kind import View
+from outerloop_hpc.engine.spec import StepSpec
+from outerloop_hpc.evolve.cells import JOB
+from outerloop_hpc.evolve.findings import ProposalFound
+from outerloop_hpc.evolve.work import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """``go``; ``wait`` for accounting that would say more; or ``over``, and which budget is."""
+
+    word: Literal["go", "wait", "over"]
+    reason: str = ""
+
+
+def allowance(budget: Budget, view: View, more: Sequence[StepSpec]) -> Allowance:
+    """Say whether these steps may be submitted, too.
+
+    What is archived counts as measured, what is open by its walltime. New cells count like the mean of those that were
+    measured, and by their walltime before any was.
+    """
+    new = [step for step in more if step.key not in view.steps]
+    if not new:
+        return Allowance("go")
+    if over := _late(budget, view) or _cells(budget, view, new) or _money(budget, view):
+        return Allowance("over", over)
+    judged = [_within(*one, settling=view.spend.settling) for one in _hours(budget, view, new)]
+    return next((one for word in ("over", "wait") for one in judged if one.word == word), Allowance("go"))
+
+
+def _within(unit: str, most: float, used: float, asked: float, wanted: float, *, settling: bool) -> Allowance:
+    if used + wanted > most:
+        return Allowance("over", f"{used:.2f} {unit} hours are used and {wanted:.2f} more wanted, it may use {most:g}")
+    if used + asked + wanted <= most:
+        return Allowance("go")
+    if settling:
+        return Allowance("wait", "accounting will say what the last cells have used")
+    said = f"{used:.2f} {unit} hours are used, up to {asked:.2f} more are under way or were never measured"
+    return Allowance("over", f"{said}, {wanted:.2f} more are wanted, it may use {most:g}")
+
+
+def _late(budget: Budget, view: View) -> str:
+    if budget.deadline is None or view.now < budget.deadline:
+        return ""
+    return f"its deadline {budget.deadline:%Y-%m-%dT%H:%M:%SZ} has passed"
+
+
+def _cells(budget: Budget, view: View, new: Sequence[StepSpec]) -> str:
+    cells = sum(1 for step in view.steps.values() if step.job == JOB)
+    more = sum(1 for step in new if step.job == JOB)
+    if budget.cells is None or cells + more <= budget.cells:
+        return ""
+    return f"{cells} cells were measured and {more} more are wanted, it may have {budget.cells}"
+
+
+def money(view: View) -> float:
+    """Return what proposals said that they cost."""
+    found = [o.payload for key, o in view.outcomes.items() if view.steps[key].job == "propose" and o.word == "record"]
+    return sum(ProposalFound.model_validate(payload).money for payload in found if "candidates" in payload)
+
+
+def _money(budget: Budget, view: View) -> str:
+    if budget.money is None or (spent := money(view)) < budget.money:
+        return ""
+    return f"proposals cost {spent:.2f}, it may spend {budget.money:g}"
+
+
+def _hours(budget: Budget, view: View, new: Sequence[StepSpec]) -> list[tuple[str, float, float, float, float]]:
+    spend = view.spend
+    settled = sum(1 for key in view.outcomes if view.steps[key].job == JOB)
+    found = []
+    if budget.cpu_hours is not None:
+        wanted = _expected(spend.cpu_hours, settled, [s.resources.minutes * s.resources.cpus for s in new])
+        found.append(("CPU", budget.cpu_hours, spend.cpu_hours, spend.asked_cpu_hours, wanted))
+    if budget.gpu_hours is not None:
+        wanted = _expected(spend.gpu_hours, settled, [s.resources.minutes * s.resources.gpus for s in new])
+        found.append(("GPU", budget.gpu_hours, spend.gpu_hours, spend.asked_gpu_hours, wanted))
+    return found
+
+
+def _expected(used: float, settled: int, minutes: Sequence[int]) -> float:
+    """Hours that new steps will probably use, never more than they ask for."""
+    most = sum(minutes) / 60
+    return min(most, used / settled * len(minutes)) if settled and used else most

@@ -1,0 +1,169 @@
+"""The cells of a stage: which steps measure it, and what their outcomes say as pairs of readings. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from outerloop_hpc.engine.kind import Outcome, View
+from outerloop_hpc.engine.spec import RunSpec, StepSpec, digest_of, step_spec
+from outerloop_hpc.evolve.findings import ArmFound, CellFound
+from outerloop_hpc.evolve.gate.pairs import Arm, Pair, Reading
+from outerloop_hpc.evolve.given import CELL_BODY, CellGiven
+from outerloop_hpc.evolve.work import EvolveWork, Task
+
+JOB = "cell"
+#: Walltime of the one more try of a cell that reached its walltime.
+_LONGER = 1.5
+
+StageName = Literal["screen", "confirm", "pilot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What is measured together: candidates against the incumbent, each task with seeds of this stage alone.
+
+    Attributes:
+        candidates: digests of overlays; the empty one is the incumbent against itself.
+        repeats: how many pairs each task has, refills included; seeds follow from their numbers.
+    """
+
+    generation: int
+    name: StageName
+    candidates: tuple[str, ...]
+    repeats: Mapping[str, int]
+
+    def wanted(self) -> Iterator[tuple[str, int]]:
+        """Yield task and number of every pair, the first pairs of all tasks before the second ones."""
+        for repeat in range(max(self.repeats.values(), default=0)):
+            for task, count in self.repeats.items():
+                if repeat < count:
+                    yield task, repeat
+
+
+def seed_of(work: EvolveWork, stage: Stage, task: str, repeat: int) -> int:
+    """Return the seed of a pair: 31 bits that follow from the sweep, the stage and the pair alone."""
+    parts = (work.document, str(stage.generation), stage.name, task, str(repeat))
+    return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:4], "big") & 0x7FFFFFFF
+
+
+def cells_of(work: EvolveWork, stage: Stage) -> list[CellGiven]:
+    """Return the cells of a stage. The incumbent is measured once for all candidates, unless a cell is a whole pair."""
+    told = {task.id: task.model_dump(mode="json") for task in work.tasks}
+    found: list[CellGiven] = []
+
+    def add(task: str, repeat: int, overlay: str, *arms: Arm) -> None:
+        seed = seed_of(work, stage, task, repeat)
+        what = (work.document, stage.generation, stage.name, told[task], overlay, arms, repeat, seed)
+        cell = digest_of(*what)[:16]
+        given = CellGiven(cell=cell, task=task, seed=seed, repeat=repeat, stage=stage.name, overlay=overlay, arms=arms)
+        found.append(given)
+
+    for task, repeat in stage.wanted():
+        if work.unit == "cell":
+            add(task, repeat, "", "incumbent")
+        for digest in stage.candidates:
+            add(task, repeat, digest, *(("incumbent", "candidate") if work.unit == "pair" else ("candidate",)))
+    return found
+
+
+def steps_of(spec: RunSpec, work: EvolveWork, stage: Stage) -> tuple[StepSpec, ...]:
+    """Return the steps of a stage; those that the run has already have the same keys."""
+    return tuple(_step(spec, work, work.task(cell.task), stage, cell) for cell in cells_of(work, stage))
+
+
+def _step(spec: RunSpec, work: EvolveWork, task: Task, stage: Stage, cell: CellGiven) -> StepSpec:
+    return step_spec(
+        spec,
+        job=JOB,
+        cause=f"{stage.name} of generation {stage.generation}",
+        body=CELL_BODY,
+        resources=task.resources,
+        parameters=cell.model_dump(mode="json"),
+        max_tries=work.max_tries,
+        round_=stage.generation,
+        longer=_LONGER,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is known of a stage whose cells are all settled.
+
+    Attributes:
+        pairs: by candidate, missing readings included.
+        broken: what an integrity fault or a refusal said; nothing is decided then.
+    """
+
+    pairs: Mapping[str, tuple[Pair, ...]]
+    broken: tuple[str, ...] = ()
+
+    def missing(self) -> dict[str, int]:
+        """Return for each task how many of its pairs lack a reading, by the candidate that lacks most."""
+        found: dict[str, int] = defaultdict(int)
+        for pairs in self.pairs.values():
+            lacking: dict[str, int] = defaultdict(int)
+            for pair in pairs:
+                lacking[pair.task] += "missing" in (pair.incumbent.word, pair.candidate.word)
+            for task, count in lacking.items():
+                found[task] = max(found[task], count)
+        return {task: count for task, count in found.items() if count}
+
+
+def measured(spec: RunSpec, work: EvolveWork, stage: Stage, view: View) -> Measured | None:
+    """Return what the cells of a stage say; ``None`` while one of them is not settled."""
+    readings: dict[tuple[str, int, str, Arm], Reading] = {}
+    broken: list[str] = []
+    cells = cells_of(work, stage)
+    for step, cell in zip(steps_of(spec, work, stage), cells, strict=True):
+        outcome = view.outcomes.get(step.key)
+        if outcome is None:
+            return None
+        if outcome.word == "record" and outcome.record_outcome == "refused":
+            broken.append(f"cell {cell.cell} ({cell.task}): {outcome.reason}")
+        for arm, reading in _readings(cell, outcome).items():
+            readings[cell.task, cell.repeat, cell.overlay, arm] = reading
+
+    def pair(task: str, repeat: int, digest: str) -> Pair:
+        beside = digest if work.unit == "pair" else ""
+        return Pair(
+            task=task,
+            repeat=repeat,
+            seed=seed_of(work, stage, task, repeat),
+            incumbent=readings[task, repeat, beside, "incumbent"],
+            candidate=readings[task, repeat, digest, "candidate"],
+        )
+
+    pairs = {
+        digest: tuple(pair(task, repeat, digest) for task, repeat in stage.wanted()) for digest in stage.candidates
+    }
+    return Measured(pairs, tuple(broken))
+
+
+def _readings(cell: CellGiven, outcome: Outcome) -> dict[Arm, Reading]:
+    """Return a reading for each arm of a settled cell; what no record tells is missing, and never made up."""
+    if outcome.word == "record" and outcome.record_outcome == "completed":
+        found = CellFound.model_validate(outcome.payload)
+        return {arm.arm: _reading(cell, found, arm) for arm in found.arms}
+    reason = f"{outcome.word}: {outcome.reason}" if outcome.reason else outcome.word
+    if outcome.word == "out of memory" and cell.arms == ("candidate",):
+        # It had twice the memory that sufficed for the incumbent.
+        return {"candidate": Reading(word="failed", reason=reason, cell=cell.cell)}
+    return {arm: Reading(word="missing", reason=reason, node=outcome.node, cell=cell.cell) for arm in cell.arms}
+
+
+def _reading(cell: CellGiven, found: CellFound, arm: ArmFound) -> Reading:
+    if arm.word != "measured":
+        reason = f"{arm.word}: {arm.reason}"
+        return Reading(word="failed", success=arm.success, reason=reason, node=found.node, cell=cell.cell)
+    return Reading(
+        word="measured",
+        metrics=arm.metrics,
+        success=arm.success,
+        reason=arm.reason,
+        node=found.node,
+        cell=cell.cell,
+    )

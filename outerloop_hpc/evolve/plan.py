@@ -1,0 +1,229 @@
+"""The evolve kind's plan: propose, screen, confirm, and end with a verdict or go on to the next generation. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from outerloop_hpc.documents import Document
+from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Post, Submit, View
+from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
+from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.evolve import promotion, report, selection
+from outerloop_hpc.evolve.allowance import allowance
+from outerloop_hpc.evolve.cells import JOB, Measured, Stage
+from outerloop_hpc.evolve.course import (
+    PROPOSE,
+    confirming_key,
+    filled,
+    proposals,
+    proposed,
+    screening_key,
+    stage_of,
+)
+from outerloop_hpc.evolve.gate import levels
+from outerloop_hpc.evolve.gate.decide import decide
+from outerloop_hpc.evolve.gate.screening import screen
+from outerloop_hpc.evolve.given import PROPOSE_BODY
+from outerloop_hpc.evolve.work import KIND, EvolveWork, work_of
+
+#: So many generations in a row without a candidate end a sweep.
+_MOST_FAILED = 3
+#: Executions lost in a row that stop a sweep: so many, or this share of the cells that are under way.
+_LOST, _LOST_SHARE = 5, 0.2
+
+
+class EvolveKind:
+    """Propose, measure, decide."""
+
+    name = KIND
+
+    def plan(self, view: View) -> tuple[Decision, ...]:
+        """Say what the sweep needs now."""
+        if view.under_way and not view.lost_in_a_row and not _stopped(view):
+            # Cells run for hours: a pass that finds nothing new need not read the sweep.
+            return ()
+        return _Planner.of(view).decisions()
+
+    def farewell(self, spec: RunSpec, state: RunState) -> tuple[Post, ...]:  # noqa: ARG002 - the port's
+        """Nobody waits on a forge for a sweep."""
+        return ()
+
+    def report(self, spec: RunSpec, state: RunState) -> str:
+        """Return the sweep's part of ``report.md``."""
+        return report.report(spec, state)
+
+    def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
+        """Return every conclusion, and the promotion if there is one."""
+        return promotion.documents(spec, state)
+
+
+def _stopped(view: View) -> bool:
+    return any(one.word == "cancelled by a person" for one in view.outcomes.values())
+
+
+#: What a generation needs now: decisions, nothing but time, or ``None`` when it is over and was not promoted.
+_Need = tuple[Decision, ...] | None
+
+
+@dataclass
+class _Planner:
+    """One look at a sweep: the generations are gone through, and the first that is not over says what is needed.
+
+    ``word`` and ``last`` are the verdict so far.
+    """
+
+    view: View
+    spec: RunSpec
+    work: EvolveWork
+    known: set[str] = field(default_factory=set)
+    failed: int = 0
+    word: str = "kept"
+    last: str = "no generation came to a gate"
+
+    @classmethod
+    def of(cls, view: View) -> _Planner:
+        """Read the sweep."""
+        return cls(view, view.spec, work_of(view.spec))
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """Return what is wanted."""
+        if troubles := tuple(self._troubles()):
+            return troubles
+        if self.view.under_way:
+            return ()
+        for generation in range(self.work.gate.generations):
+            need = self._generation(generation)
+            if need is not None:
+                return need
+        return (End(self.word, self.last, {}),)
+
+    def _troubles(self) -> Iterator[Decision]:
+        """Yield what stops a sweep whatever its generations say."""
+        lost, open_ = self.view.lost_in_a_row, [key for key in self.view.steps if key not in self.view.outcomes]
+        cells = sum(1 for step in self.view.steps.values() if step.job == JOB)
+        if open_ and lost >= max(_LOST, math.ceil(_LOST_SHARE * cells)):
+            reason = f"{lost} executions in a row were lost to the machines"
+            yield Cancel(tuple(open_), reason)
+            yield Ask(f"{reason}; the rest was cancelled. Mend the cause, then {self._resume()}", reason)
+        cancelled = [one for one in self.view.outcomes.values() if one.word == "cancelled by a person"]
+        if cancelled:
+            which = "a job of it" if len(cancelled) == 1 else f"{len(cancelled)} jobs of it"
+            yield Ask(f"somebody cancelled {which}: {self._resume()}", cancelled[0].reason)
+
+    def _resume(self) -> str:
+        run = self.spec.run
+        return f"`outerloop-hpc evolve resume {run} --reason …` to go on, or `outerloop-hpc runs end {run} --reason …`"
+
+    def _generation(self, generation: int) -> _Need:
+        step = proposals(self.view).get(generation)
+        if step is None:
+            return self._propose(generation)
+        found = proposed(self.view.outcomes[step.key], frozenset(self.known))
+        if found.broken:
+            return (End("halted", f"generation {generation}: {found.broken}", {}),)
+        if found.failed:
+            self.failed += 1
+            self.last = f"generation {generation}: {found.failed}"
+            if self.failed < _MOST_FAILED:
+                return None
+            return (End("proposer gave up", f"{self.failed} in a row brought no candidate; {self.last}", {}),)
+        if not found.candidates:
+            word = "exhausted" if self.word == "kept" else self.word
+            return (End(word, f"the proposer had no more ideas in generation {generation}; {self.last}", {}),)
+        self.failed = 0
+        self.known |= {one.digest for one in found.candidates}
+        return self._screened(generation, [one.digest for one in found.candidates])
+
+    def _propose(self, generation: int) -> _Need:
+        given = selection.given(self.work, self.view, generation)
+        step = step_spec(
+            self.spec,
+            job=PROPOSE,
+            cause=f"generation {generation}",
+            body=PROPOSE_BODY,
+            resources=self.work.proposing,
+            parameters=given.model_dump(mode="json", exclude_none=True),
+            max_tries=self.work.max_tries,
+            round_=generation,
+        )
+        return self._submit([step], f"propose {given.count} for generation {generation}")
+
+    def _submit(self, steps: Sequence[StepSpec], reason: str) -> tuple[Decision, ...]:
+        allowed = allowance(self.work.budget, self.view, steps)
+        if allowed.word == "wait":
+            return ()
+        if allowed.word == "go":
+            return (Submit(tuple(steps), reason),)
+        late = self.work.budget.deadline is not None and self.view.now >= self.work.budget.deadline
+        return (End("past deadline" if late else "out of budget", f"{allowed.reason}; {self.last}", {}),)
+
+    def _screened(self, generation: int, digests: Sequence[str]) -> _Need:
+        key = screening_key(generation)
+        known = self.view.conclusions.get(key)
+        if known is None:
+            stage = stage_of(self.work, generation, "screen", digests)
+            return self._concluded(stage, key, f"screen {len(digests)} of generation {generation}", self._screen)
+        if known["decision"] == "harness_broken":
+            return (End("harness broken", str(known["reason"]), {"conclusion": key}),)
+        if known["decision"] == "confirm":
+            return self._confirmed(generation, str(known["chosen"]))
+        self.word, self.last = "kept", f"generation {generation}: {known['reason']}"
+        return None
+
+    def _confirmed(self, generation: int, digest: str) -> _Need:
+        for look in range(1, levels.looks(self.work.gate) + 1):
+            key = confirming_key(generation, look)
+            known = self.view.conclusions.get(key)
+            if known is None:
+                stage = stage_of(self.work, generation, "confirm", [digest], look)
+                why = f"confirm {digest[:12]} of generation {generation}, look {look}"
+                return self._concluded(stage, key, why, partial(self._decide, digest, look))
+            word, reasons = str(known["decision"]), "; ".join(map(str, known["reasons"]))
+            if word == "promote":
+                result = {"overlay": digest, "generation": generation, "gain": known.get("gain"), "conclusion": key}
+                return (End("promoted", f"generation {generation}: {reasons}", result),)
+            if word == "harness_broken":
+                return (End("harness broken", reasons, {"conclusion": key}),)
+            self.word = "insufficient" if word == "insufficient_evidence" else "kept"
+            self.last = f"generation {generation}: {reasons}"
+            if word != "extend":
+                break
+        return None
+
+    def _concluded(
+        self, stage: Stage, key: str, reason: str, conclude: Callable[[int, Measured], tuple[Document, str]]
+    ) -> tuple[Decision, ...]:
+        """Measure a stage, then conclude."""
+        whole = filled(self.spec, self.work, stage, self.view)
+        if whole.found is None:
+            return self._submit(whole.steps, reason)
+        if whole.found.broken:
+            return (End("halted", _broken(whole.found), {}),)
+        document, said = conclude(stage.generation, whole.found)
+        return (Conclude(key, document.model_dump(mode="json", by_alias=True), said),)
+
+    def _screen(self, generation: int, found: Measured) -> tuple[Document, str]:
+        said = screen(self.work.gate, found.pairs, tasks=self._tasks(), generation=generation, salt=self.work.document)
+        return said, said.reason
+
+    def _decide(self, digest: str, look: int, generation: int, found: Measured) -> tuple[Document, str]:
+        said = decide(
+            self.work.gate,
+            found.pairs[digest],
+            tasks=self._tasks(),
+            generation=generation,
+            look=look,
+            salt=self.work.document,
+        )
+        return said, f"{said.decision}: {'; '.join(said.reasons)}"
+
+    def _tasks(self) -> list[str]:
+        return [task.id for task in self.work.tasks]
+
+
+def _broken(found: Measured) -> str:
+    more = f" (and {len(found.broken) - 1} more cells)" if len(found.broken) > 1 else ""
+    return f"{found.broken[0]}{more}; nothing is decided on this evidence"

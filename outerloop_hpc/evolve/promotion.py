@@ -1,0 +1,132 @@
+"""``promotion/1``: what was promoted, on which evidence, and for how long that may be applied. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from pydantic import AwareDatetime
+
+from outerloop_hpc.documents import Document, Value
+from outerloop_hpc.engine.spec import Image, RunSpec, digest_of
+from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.errors import Fault, OuterloopError
+from outerloop_hpc.evolve.gate.decide import recompute
+from outerloop_hpc.evolve.gate.decision import GateDecision
+from outerloop_hpc.evolve.work import Copy, EvolveWork, work_of
+
+PROMOTED = "promoted"
+#: A clock this far ahead of the evidence's is no evidence of its age.
+_CLOCKS = timedelta(hours=1)
+
+
+class NotApplicable(OuterloopError):  # noqa: N818 - states what happened
+    """There is nothing that may be applied. Text: why, and what to do."""
+
+
+class Binding(Value):
+    """Digests of all that a decision holds for; with another of any of these it says nothing.
+
+    Attributes:
+        document: of the sweep file's meaning. overlay: of the candidate.
+        tasks: of each task with its pinned commit. oracles: of each task's hidden checks.
+        base: of each incumbent file, by path.
+    """
+
+    document: str
+    overlay: str
+    target: str
+    commit: str
+    tasks: dict[str, str]
+    oracles: dict[str, str]
+    base: dict[str, str]
+    image: Image
+    policy: str
+
+
+class Promotion(Document):
+    """A promotion. ``decision`` is the whole gate decision, so that anybody can decide again from its pairs."""
+
+    name: ClassVar[str] = "promotion"
+
+    run: str
+    generation: int
+    decided_at: AwareDatetime
+    expires_at: AwareDatetime
+    binding: Binding
+    copies: tuple[Copy, ...] = ()
+    decision: GateDecision
+
+
+def binding(spec: RunSpec, work: EvolveWork, overlay: str) -> Binding:
+    """Return what a decision about this overlay is bound to."""
+    return Binding(
+        document=work.document,
+        overlay=overlay,
+        target=spec.target,
+        commit=spec.commit,
+        tasks={task.id: digest_of(task.model_dump(mode="json")) for task in work.tasks},
+        oracles={task.id: digest_of(task.oracle.model_dump(mode="json")) for task in work.tasks if task.oracle},
+        base=work.base,
+        image=spec.image,
+        policy=digest_of(work.gate.model_dump(mode="json")),
+    )
+
+
+def promotion(spec: RunSpec, state: RunState) -> Promotion | None:
+    """Return a sweep's promotion; ``None`` when it promoted nothing, or has not ended."""
+    ended = state.ended
+    if ended is None or ended.ending != PROMOTED:
+        return None
+    work = work_of(spec)
+    return Promotion(
+        run=spec.run,
+        generation=ended.result["generation"],
+        decided_at=ended.at,
+        expires_at=ended.at + timedelta(days=work.expires_days),
+        binding=binding(spec, work, ended.result["overlay"]),
+        copies=work.copies,
+        decision=GateDecision.model_validate(state.conclusions[ended.result["conclusion"]]),
+    )
+
+
+def applicable(spec: RunSpec, state: RunState, now: datetime) -> Promotion:
+    """Return a promotion that may be applied: it is there, it is young enough, and its pairs still decide the same.
+
+    Raises:
+        NotApplicable: nothing was promoted, or the evidence has expired.
+        Fault: the decision does not follow from its own pairs; it was changed.
+    """
+    found = promotion(spec, state)
+    if found is None:
+        said = f"it ended as {state.ended.ending!r}: {state.ended.reason}" if state.ended else "it has not ended yet"
+        raise NotApplicable(f"{spec.run} promoted nothing: {said}")
+    if now > found.expires_at:
+        raise NotApplicable(
+            f"{spec.run}: its evidence expired on {found.expires_at:%Y-%m-%d}; submit the sweep again for fresh pairs"
+        )
+    if now < found.decided_at - _CLOCKS:
+        raise NotApplicable(f"{spec.run} was decided in the future by this host's clock; set the clock, then apply")
+    again = recompute(found.decision)
+    if again.encoded() != found.decision.encoded() or again.decision != "promote":
+        raise Fault(
+            f"{spec.run}: the decision does not follow from its pairs (again: {again.decision}); nothing is applied. "
+            "Somebody changed the journal, or numbers are computed otherwise here; "
+            f"`outerloop-hpc evolve gate {spec.run} --recompute` shows both"
+        )
+    return found
+
+
+def documents(spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
+    """Return what an ended sweep publishes, by path below the state folder: its conclusions, and its promotion."""
+    folder = f"results/evolve/{spec.target}/{spec.run}"
+    found: dict[str, bytes] = {f"{folder}/{key}.json": _encoded(said) for key, said in state.conclusions.items()}
+    if (promoted := promotion(spec, state)) is not None:
+        found[f"{folder}/promotion.json"] = promoted.encoded()
+    return found
+
+
+def _encoded(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
