@@ -55,6 +55,7 @@ class Sweep(Part):
         document_schema: ``sweep/1``.
         target: a configured target's name.
         ref: commit, branch or tag of it; its branch's head unless told.
+        parallel: elements of one array that may run at once; 0 is no limit.
         unit: one arm of a pair, or both on one node; left out, the primary metric decides.
     """
 
@@ -69,6 +70,7 @@ class Sweep(Part):
     metrics: Metrics = Metrics()
     repeats: Repeats = Repeats()
     unit: Literal["cell", "pair"] | None = None
+    parallel: int = Field(default=0, ge=0)
     budget: Budget = Budget()
     gate: Gate = Gate()
     expires_days: int = Field(default=90, ge=1, le=90)
