@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Annotated, Literal
@@ -105,11 +104,6 @@ def load(data: bytes, *, name: str = "sweep.yaml") -> Sweep:
     if problems:
         raise refused(name, _WHAT, problems)
     return sweep
-
-
-def file_digest(data: bytes) -> str:
-    """Return the sha256 of the file itself, for reports."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def is_time(sweep: Sweep, metric: str) -> bool:

@@ -267,6 +267,31 @@ def test_what_cannot_be_put_back_is_named_and_mended_later(checkout: Path, recov
     assert (trees.state(checkout), trees.folders(checkout)) == (before, made)
 
 
+def test_a_candidate_that_is_in_place_is_not_taken_back_when_tidying_up_fails(checkout: Path, recovery: Path) -> None:
+    def stuck(step: str, path: str) -> None:
+        if (step, path) == ("settle", "src/deep/b.py"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.raises(Unfinished, match="the candidate is in place"):
+        apply(trees.CANDIDATE, trees.work(), checkout, recovery, watch=stuck)
+    mend(recovery)
+    assert {path: data for path, (data, _) in trees.state(checkout).items()} == trees.NEW
+    assert not recovery.exists()
+
+
+def test_a_folder_that_was_replaced_by_another_with_the_same_files_is_noticed(checkout: Path, recovery: Path) -> None:
+    def replace(step: str, path: str) -> None:
+        if (step, path) == ("recheck", "src/a.py"):
+            (checkout / "src/deep").rename(checkout / "away")
+            (checkout / "src/deep").mkdir()
+            (checkout / "src/deep/b.py").write_bytes(b"old b\n")
+
+    with pytest.raises(ApplyRefused, match="in a folder that was replaced"):
+        apply(trees.CANDIDATE, trees.work(), checkout, recovery, watch=replace)
+    found = {path: data for path, (data, _) in trees.state(checkout).items()}
+    assert found == {**trees.OLD, "away/b.py": b"old b\n"}
+
+
 def test_a_full_disk_is_a_reason_to_try_later_and_nothing_is_changed(checkout: Path, recovery: Path) -> None:
     def full(step: str, path: str) -> None:
         if (step, path) == ("stage", "src/deep/b.py"):
