@@ -16,6 +16,11 @@ from outerloop_hpc.shipping import shipped
 _IDLE = {
     "measure": {"min_free_gb": "it is looked at before a session alone"},
     "validate": {"min_free_gb": "it is looked at before a session alone"},
+    "cell": {"min_free_gb": "it is looked at before a session alone"},
+    "propose": {
+        "min_free_gb": "it is looked at before a session alone",
+        "network": "the sweep file's proposer says it",
+    },
     "session": {"network": "[steward] network says it"},
 }
 

@@ -32,16 +32,26 @@ def collect(folder: Path, rules: OverlayRules, base: Mapping[str, str]) -> Overl
         InvalidOverlay: there is no such folder, or what is in it breaks the rules; the text says every reason.
         TryLater: it cannot be read now.
     """
+    found = read(folder, rules)
+    check(found, rules, base)
+    return found
+
+
+def read(folder: Path, rules: OverlayRules) -> Overlay:
+    """Read the files of a folder, within the bounds of the rules; whether they are a candidate is not asked.
+
+    Raises:
+        InvalidOverlay: there is no such folder, something in it is no regular file, or it is too large.
+        TryLater: it cannot be read now.
+    """
     try:
-        found = _read(folder, rules)
+        return _read(folder, rules)
     except FileNotFoundError as error:
         raise InvalidOverlay([f"{folder.name!a} is not there, or lost files while it was read"]) from error
     except descent.Strange as strange:
         raise InvalidOverlay([str(strange)]) from strange
     except OSError as error:
         raise TryLater(f"{folder}: cannot be read: {error.strerror}; run again") from error
-    check(found, rules, base)
-    return found
 
 
 def _read(folder: Path, rules: OverlayRules) -> Overlay:

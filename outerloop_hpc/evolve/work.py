@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field
@@ -25,10 +26,19 @@ class OverlayRules(Value):
 
 
 class Copy(Value):
-    """A place in the target that holds the same file as ``source``; it is kept equal when a candidate is applied."""
+    """A place in the target that holds the same as ``source``; it is kept equal when a candidate is applied.
+
+    Either both are files or both are folders.
+    """
 
     source: str
     to: str
+
+
+def copies_of(path: str, copies: Iterable[Copy]) -> tuple[str, ...]:
+    """Return the further places of one of a candidate's files."""
+    inner = ((copy, path[len(copy.source) :]) for copy in copies if path.startswith(copy.source))
+    return tuple(f"{copy.to}{rest}" for copy, rest in inner if not rest or rest.startswith("/"))
 
 
 class Oracle(Value):

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from outerloop_hpc.errors import ConfigError
 from outerloop_hpc.target import strictyaml
+from outerloop_hpc.target.complaints import complaints, refused
 from outerloop_hpc.target.scope import CONTRACT_NAMES
 from outerloop_hpc.target.terms import Benchmark, Contract
 
 #: Repositories that can never be targets: a tool that edits its own judge proves nothing.
 _OWN = frozenset({"outerloop-hpc", "outerloop-science/outerloop"})
-_MAX_PROBLEMS = 10
+_WHAT = "the contract"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +57,10 @@ def load(data: bytes, *, name: str = CONTRACT_NAMES[0], target: str = "") -> Loa
     try:
         contract = Contract.model_validate(document)
     except ValidationError as error:
-        raise _refused(name, (_problem(item) for item in error.errors(include_url=False))) from error
+        raise refused(name, _WHAT, complaints(error, Contract)) from error
     problems = [*_repeated(contract), *(f"{key}: {text}" for key, text in contract.territories().problems())]
     if problems:
-        raise _refused(name, problems)
+        raise refused(name, _WHAT, problems)
     digest = "sha256:" + hashlib.sha256(data).hexdigest()
     return Loaded(contract, tuple(_notices(contract)), digest, data.decode("utf-8"))
 
@@ -85,55 +84,6 @@ def _identity(target: str) -> frozenset[str]:
         return frozenset()
     last = parts[-1].removesuffix(".git")
     return frozenset({last, "/".join([*parts[-2:-1], last])})
-
-
-def _refused(name: str, problems: Iterable[str]) -> ConfigError:
-    lines = list(problems)
-    more = [f"and {len(lines) - _MAX_PROBLEMS} more"] if len(lines) > _MAX_PROBLEMS else []
-    shown = [*lines[:_MAX_PROBLEMS], *more]
-    return ConfigError(f"{name}: " + (shown[0] if len(shown) == 1 else "\n  ".join(["the contract is wrong:", *shown])))
-
-
-def _problem(item: Any) -> str:
-    location = tuple(item["loc"])
-    if item["type"] == "extra_forbidden":
-        return f"{_path(location)}: unknown key{_hint(str(location[-1]), _keys(location[:-1]))}"
-    text = str(item["msg"]).removeprefix("Value error, ")
-    hint = strictyaml.number_hint(str(item["input"])) if item["type"] == "float_type" else ""
-    return f"{_path(location)}: {text[:1].lower()}{text[1:]}{hint}"
-
-
-def _keys(location: tuple[int | str, ...]) -> list[str]:
-    """Return the keys that the part at ``location`` knows."""
-    model: Any = Contract
-    for step in location:
-        if isinstance(step, str):
-            model = _model(model.model_fields[step].annotation)
-    return list(model.model_fields)
-
-
-def _model(annotation: Any) -> Any:
-    """Find the one part's class inside ``Part | None`` or ``tuple[Part, ...]``."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    inner = (_model(argument) for argument in getattr(annotation, "__args__", ()))
-    return next((found for found in inner if found is not None), None)
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    text = ""
-    for step in location:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        else:
-            shown = step if step.isidentifier() and step.isascii() else strictyaml.shown(step)
-            text += f".{shown}" if text else shown
-    return text or "top level"
-
-
-def _hint(word: str, known: list[str]) -> str:
-    close = get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known here: {', '.join(known)}"
 
 
 def _repeated(contract: Contract) -> Iterator[str]:

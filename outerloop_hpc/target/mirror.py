@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import re
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -18,7 +19,7 @@ from outerloop_hpc.errors import TryLater, UsageError
 from outerloop_hpc.target.export import export
 from outerloop_hpc.target.git import Contended, answer, environment, trusting
 from outerloop_hpc.target.repository import LogEntry, Repository, create_bare
-from outerloop_hpc.target.tree import Change
+from outerloop_hpc.target.tree import Change, Entry
 
 _TRIES = 5
 _BACK_OFF_S = 0.25
@@ -85,6 +86,14 @@ class Mirror:
     def read(self, commit: str, path: str, *, limit: int = 16 * 1024 * 1024) -> bytes:
         """Return the bytes of one regular file at a commit; see ``Repository.read``."""
         return self._repository().read(commit, path, limit=limit)
+
+    def entries(self, commit: str) -> tuple[Entry, ...]:
+        """Return every leaf of a commit's tree."""
+        return self._repository().entries(commit)
+
+    def digests(self, commit: str, paths: Collection[str]) -> dict[str, str]:
+        """Return the sha256 of each of these files at a commit; see ``Repository.digests``."""
+        return self._repository().digests(commit, paths)
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return every path that differs between two commits."""

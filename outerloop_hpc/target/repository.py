@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from outerloop_hpc.errors import TryLater, UsageError
 from outerloop_hpc.target.git import GitRefused, answer, environment, require_modern, started, stop, trusting
@@ -113,6 +114,18 @@ class Repository:
         if "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
             return ()
         return parse_entries(self._bytes("ls-tree", "-z", "--full-tree", _known(commit), "--", path))
+
+    def digests(self, commit: str, paths: Collection[str]) -> dict[str, str]:
+        """Return the sha256 of each of these files at a commit; a path that is no regular file there has none."""
+        wanted = set(paths)
+        found: dict[str, str] = {}
+        with self.blobs() as blobs:
+            for entry in self.entries(commit):
+                if entry.path in wanted and entry.mode in _REGULAR:
+                    sink = _Hashing()
+                    blobs.copy(entry.object_id, sink)
+                    found[entry.path] = sink.digest.hexdigest()
+        return found
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return every path that differs between two commits; renames as deletion and addition."""
@@ -261,6 +274,18 @@ class Repository:
 
     def _settings(self) -> dict[str, str]:
         return {**environment(self.folder, self.git_dir), "GIT_DIR": str(self.git_dir)}
+
+
+class _Hashing(io.BytesIO):
+    """Takes a file of any size and keeps its digest alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.digest = hashlib.sha256()
+
+    def write(self, piece: Any, /) -> int:
+        self.digest.update(piece)
+        return len(piece)
 
 
 class BlobStream:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -172,6 +173,17 @@ def test_reading_refuses_what_is_no_regular_file(source: Path) -> None:
     assert repository.read(head, "d/f", limit=100) == b"x" * 100
     with pytest.raises(UsageError, match="has 100 bytes, at most 99"):
         repository.read(head, "d/f", limit=99)
+
+
+def test_digests_are_of_the_committed_bytes_of_regular_files_alone(source: Path) -> None:
+    (source / ".gitattributes").write_text("* text eol=crlf\n")
+    (source / "f").write_bytes(b"a\r\nb" + bytes(3_000_000))
+    (source / "link").symlink_to("f")
+    at = commit(source)
+    (source / "f").write_bytes(b"later")
+    committed = Repository(source).read(at, "f")
+    digest = hashlib.sha256(committed).hexdigest()
+    assert Repository(source).digests(at, ["f", "link", "gone"]) == {"f": digest}
 
 
 def test_what_is_no_repository_is_said_and_an_enclosing_one_is_not_used(source: Path, tmp_path: Path) -> None:

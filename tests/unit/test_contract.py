@@ -363,3 +363,8 @@ def test_measurement_minutes_lie_between_one_and_the_ceiling(minutes: int | None
     loaded = load(benchmark(field)).contract
     held = limits(loaded, Operator(eval_minutes=operator))
     assert held.measurement_minutes(loaded.benchmark("b")) == expected
+
+
+def test_a_value_out_of_bounds_is_told_with_what_is_allowed_and_what_was_found() -> None:
+    with pytest.raises(ConfigError, match=r"benchmarks\[1\]\.gpus: .*less than or equal to 8, found 9"):
+        load(benchmark("gpus: 9"))

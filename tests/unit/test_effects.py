@@ -19,6 +19,7 @@ _PACKAGE = Path(effects.__file__).parent
 _OWN = "carried out by an effect of that module"
 _SCRATCH = "a folder of this process alone, on its node's own disk or in TMPDIR; nobody else ever reads it"
 _JOB = "inside the effect that runs the command"
+_APPLY = "inside the one effect of apply or mend, whose own tests stop it at every step"
 #: Who may write or start something by himself, and why.
 _MAY = {
     "cli/main.py main": "to /dev/null",
@@ -43,7 +44,14 @@ _MAY = {
     "engine/scratch.py _hold": _SCRATCH,
     "engine/scratch.py _swept": _SCRATCH,
     "engine/scratch.py made": _SCRATCH,
+    "evolve/apply.py _Application._claim": _APPLY,
     "evolve/descent.py folder_of": "for lay and apply, each of which is one effect",
+    "evolve/destination.py Tree._removed": _APPLY,
+    "evolve/destination.py Tree.make_folders": _APPLY,
+    "evolve/destination.py Tree.remove_folders": _APPLY,
+    "evolve/destination.py _clear": _APPLY,
+    "evolve/exchange.py FileExchange._in_steps": _APPLY,
+    "evolve/exchange.py FileExchange.place": _APPLY,
     "evolve/frozen.py _fill": _OWN,
     "evolve/frozen.py _freeze": _OWN,
     "evolve/transfer.py _put": _OWN,

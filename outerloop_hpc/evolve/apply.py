@@ -1,0 +1,289 @@
+"""Apply a promoted candidate to a working tree: every file and every copy of it, or none.
+
+Each place is compared with what it was at submit, twice; then all are exchanged, checked, and put back if anything is
+amiss. Before anything is written there a recovery file says what is under way, so that ``mend`` can put back what a
+killed process left. Nothing is ever committed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from outerloop_hpc import documents, effects, fsio
+from outerloop_hpc.documents import Document
+from outerloop_hpc.errors import TryLater, UsageError
+from outerloop_hpc.evolve import descent
+from outerloop_hpc.evolve.destination import Destination, Difference, Tree, opened
+from outerloop_hpc.evolve.exchange import Exchange, FileExchange
+from outerloop_hpc.evolve.overlay import IntegrityFault, InvalidOverlay, Overlay, check, content_digest
+from outerloop_hpc.evolve.work import EvolveWork, copies_of
+
+#: Told before each step and each file, (step, path): tests let things happen there.
+Watcher = Callable[[str, str], None]
+_INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_WORDS: dict[Difference, str] = {
+    "missing": "missing (there at submit)",
+    "unexpected": "unexpected (not there at submit)",
+    "drifted": "drifted (changed since submit)",
+}
+
+
+class ApplyRefused(UsageError):  # noqa: N818 - states the finding
+    """The working tree is not what it was at submit; it was left, or put back, as it was found.
+
+    Attributes:
+        differences: path and reason by what is the matter.
+    """
+
+    def __init__(self, text: str, differences: Mapping[Difference, Sequence[str]] | None = None) -> None:
+        super().__init__(text)
+        self.differences = dict(differences or {})
+
+
+class Unfinished(IntegrityFault):
+    """Some places could not be put back; the recovery file says where everything is."""
+
+
+class Recovery(Document):
+    """What is under way in a working tree. ``done``: all was exchanged, only names beside the files are left over."""
+
+    name: ClassVar[str] = "apply-recovery"
+
+    checkout: str
+    overlay: str
+    destinations: tuple[Destination, ...]
+    folders: tuple[str, ...] = ()
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What was written. ``changed``: paths that have other bytes now; ``same``: those that had them already."""
+
+    changed: tuple[str, ...]
+    same: tuple[str, ...] = ()
+
+
+def apply(
+    overlay: Overlay,
+    work: EvolveWork,
+    checkout: Path,
+    recovery: Path,
+    *,
+    exchange: Exchange | None = None,
+    watch: Watcher = lambda _step, _path: None,
+) -> Applied:
+    """Put a candidate's files, and every copy of them, into a working tree; all or nothing.
+
+    Args:
+        overlay: loaded from where it was frozen.
+        work: of the sweep: its rules, its base and its copies.
+        checkout: root of the working tree.
+        recovery: file of mode 0600 that is there while the tree is changed; its folder exists.
+        exchange: how files change places.
+        watch: told before each step.
+
+    Raises:
+        InvalidOverlay: the candidate breaks the rules of the sweep.
+        ApplyRefused: a place is missing, unexpected or drifted, or somebody writes there now; all is as it was found.
+        Unfinished: not everything could be put back; the recovery file is kept.
+        TryLater: the disk is full or does not answer; all is as it was found.
+    """
+    check(overlay, work.overlay, work.base)
+    if recovery.exists():
+        raise ApplyRefused(f"{recovery}: an earlier apply was cut off there; mend that first, nothing was changed")
+    wanted = _wanted(overlay, work)
+    application = _Application(overlay.digest, checkout, recovery, exchange or FileExchange(), watch)
+    return effects.perform("apply", str(checkout), lambda: application.carried_out(wanted))
+
+
+def mend(recovery: Path, *, exchange: Exchange | None = None) -> tuple[str, ...]:
+    """Put back what an apply that was cut off had changed; returns the paths that it was about.
+
+    Raises:
+        FileNotFoundError: there is no such recovery file.
+        Unfinished: not everything can be put back; the text says what and why.
+    """
+    found: Recovery = documents.load(Recovery, recovery)
+    application = _Application(
+        found.overlay, Path(found.checkout), recovery, exchange or FileExchange(), lambda _step, _path: None
+    )
+    effects.perform("mend", found.checkout, lambda: application.mended(found))
+    return tuple(one.path for one in found.destinations)
+
+
+def _wanted(overlay: Overlay, work: EvolveWork) -> dict[str, tuple[bytes, str | None]]:
+    """Return bytes and expected digest for every place; a copy is expected to be what its source was."""
+    wanted: dict[str, tuple[bytes, str | None]] = {}
+    for path, data in overlay.files.items():
+        for place in (path, *copies_of(path, work.copies)):
+            if wanted.setdefault(place, (data, work.base.get(path)))[0] != data:
+                raise InvalidOverlay([f"{place!a} is to be a copy of two files that differ"])
+    return wanted
+
+
+@dataclass
+class _Application:
+    overlay: str
+    checkout: Path
+    recovery: Path
+    exchange: Exchange
+    watch: Watcher
+
+    def carried_out(self, wanted: Mapping[str, tuple[bytes, str | None]]) -> Applied:
+        places = [_destination(path, content_digest(data), was) for path, (data, was) in wanted.items()]
+        changing = tuple(one for one in places if one.candidate != one.expected)
+        same = tuple(one.path for one in places if one not in changing)
+        with self._tree() as tree:
+            self._compare(tree, places, "compare")
+            under_way = Recovery(
+                checkout=str(self.checkout.absolute()),
+                overlay=self.overlay,
+                destinations=changing,
+                folders=tree.missing_folders(changing),
+            )
+            self._claim(under_way)
+            committed = False
+            try:
+                self._exchange(tree, places, under_way, {path: data for path, (data, _) in wanted.items()})
+                with _uninterrupted():
+                    done = under_way.model_copy(update={"done": True})
+                    fsio.replace(self.recovery, done.encoded(), mode=0o600)
+                    committed = True
+                    self._settle(tree, done)
+            except BaseException as error:
+                if not committed:
+                    self._roll_back(tree, under_way, error)
+                raise
+        return Applied(tuple(one.path for one in changing), same)
+
+    def mended(self, found: Recovery) -> None:
+        with self._tree() as tree:
+            if found.done:
+                self._settle(tree, found)
+            else:
+                self._roll_back(tree, found, None)
+
+    def _claim(self, under_way: Recovery) -> None:
+        """Say what is about to happen, unless somebody else is about to; the first one has the tree."""
+        self.watch("claim", "")
+        try:
+            descriptor = os.open(self.recovery, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        except FileExistsError as error:
+            raise ApplyRefused(f"{self.recovery}: another apply began meanwhile; nothing was changed") from error
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(under_way.encoded())
+            file.flush()
+            os.fsync(file.fileno())
+        fsio.sync_folder(self.recovery.parent)
+
+    @contextmanager
+    def _tree(self) -> Iterator[Tree]:
+        try:
+            with descent.opened(Path(os.path.realpath(self.checkout))) as root, opened(root, self.exchange) as tree:
+                yield tree
+        except FileNotFoundError as error:
+            raise ApplyRefused(
+                f"{self.checkout}: {error.filename or 'it'} is not there; nothing was changed"
+            ) from error
+        except descent.Strange as strange:
+            raise ApplyRefused(f"{self.checkout}: {strange}; nothing was changed") from strange
+        except OSError as error:
+            raise TryLater(f"{self.checkout}: {error.strerror or error}; it is as it was found, run again") from error
+
+    def _compare(self, tree: Tree, places: Sequence[Destination], step: str) -> None:
+        found: dict[Difference, list[str]] = defaultdict(list)
+        for one in places:
+            self.watch(step, one.path)
+            difference = tree.difference(one)
+            if difference is not None:
+                kind, reason = difference
+                found[kind].append(f"{one.path!a} {reason}")
+        if found:
+            text = "; ".join(f"{_WORDS[kind]}: {', '.join(found[kind])}" for kind in _WORDS if kind in found)
+            raise ApplyRefused(
+                f"{self.checkout}: not applied, everything is as it was found: {text}. The evidence stays valid for "
+                "what was measured; bring the files back, or submit a sweep on the new ones",
+                found,
+            )
+
+    def _exchange(
+        self, tree: Tree, places: Sequence[Destination], under_way: Recovery, contents: Mapping[str, bytes]
+    ) -> None:
+        changing = under_way.destinations
+        tree.make_folders(under_way.folders)
+        for one in changing:
+            self.watch("stage", one.path)
+            tree.stage(one, contents[one.path])
+        self._compare(tree, places, "recheck")
+        for one in changing:
+            self.watch("exchange", one.path)
+            try:
+                tree.put(one)
+            except (FileNotFoundError, FileExistsError) as error:
+                raise self._raced(one.path, "was written by somebody else in the same moment") from error
+        for one in changing:
+            self.watch("parity", one.path)
+            problem = tree.parity(one)
+            if problem is not None:
+                raise self._raced(one.path, problem)
+        self.watch("finish", "")
+
+    def _raced(self, path: str, problem: str) -> ApplyRefused:
+        return ApplyRefused(
+            f"{self.checkout}: {path!a} {problem}; everything was put back, look at it and apply again",
+            {"drifted": [f"{path!a} {problem}"]},
+        )
+
+    def _settle(self, tree: Tree, done: Recovery) -> None:
+        """Clear what is left beside the files; from here on nothing is put back any more."""
+        with _uninterrupted():
+            try:
+                for one in done.destinations:
+                    self.watch("settle", one.path)
+                    tree.settle(one)
+            except (OSError, descent.Strange) as error:
+                raise Unfinished(
+                    f"{self.checkout}: the candidate is in place, and what was there before could not be removed "
+                    f"({error}); {self.recovery} names these files"
+                ) from error
+            fsio.remove(self.recovery)
+
+    def _roll_back(self, tree: Tree, under_way: Recovery, cause: BaseException | None) -> None:
+        left: list[str] = []
+        with _uninterrupted():
+            for one in reversed(under_way.destinations):
+                self.watch("undo", one.path)
+                problem = tree.undo(one)
+                if problem is not None:
+                    left.append(f"{one.path!a} {problem}")
+            if not left:
+                tree.remove_folders(under_way.folders)
+                fsio.remove(self.recovery)
+        if left:
+            raise Unfinished(
+                f"{self.checkout}: not everything could be put back: {'; '.join(left)}; {self.recovery} says where "
+                "everything is"
+            ) from cause
+
+
+def _destination(path: str, candidate: str, expected: str | None) -> Destination:
+    mark = f".outerloop-{fsio.nonce()}"
+    return Destination(path=path, candidate=candidate, expected=expected, spare=mark, aside=f"{mark}-was")
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let a second Ctrl-C wait until everything is put back."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

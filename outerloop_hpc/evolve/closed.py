@@ -1,0 +1,70 @@
+"""What no candidate of a sweep may change, whatever its file says: who judges is never judged by itself. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from outerloop_hpc.evolve.globs import denies
+from outerloop_hpc.target.scope import LEDGER, Scope, declared
+
+#: Files of continuous integration beside ``.github``, which is closed to everybody already.
+_CI = (
+    ".circleci",
+    ".gitlab-ci.yml",
+    ".travis.yml",
+    ".buildkite",
+    ".woodpecker",
+    ".woodpecker.yml",
+    "Jenkinsfile",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+)
+
+
+def closed_paths(scope: Scope, hidden: Iterable[str], run: Mapping[str, str], allow: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths that are denied in addition to a sweep's own.
+
+    Args:
+        scope: the contract's.
+        hidden: every oracle file.
+        run: files of the target that commands name (see ``files_run``), and by which task.
+        allow: the sweep's globs; a file that a command runs is open to candidates only when it is named there.
+    """
+    judges = (path for path in run if path not in allow)
+    always = (*scope.closed, *LEDGER, *_CI, *scope.steward_allowed, *scope.forbidden)
+    return tuple(dict.fromkeys((*always, *hidden, *judges)))
+
+
+def files_run(commands: Mapping[str, Iterable[Sequence[str]]], paths: Iterable[str]) -> dict[str, str]:
+    """Return the files of the target that words of commands name, each with the first task that runs it.
+
+    Args:
+        commands: of each task, by its id.
+        paths: every file at the commit.
+    """
+    known = set(paths)
+    found: dict[str, str] = {}
+    for task, lines in commands.items():
+        for path in (place for argv in lines for word in argv for place in _places(word)):
+            if path in known:
+                found.setdefault(path, task)
+    return found
+
+
+def _places(word: str) -> Iterator[str]:
+    """Yield the path that a word names: as it is, behind ``--option=``, or as a module that Python is to run."""
+    for text in (word, word.partition("=")[2], f"{word.replace('.', '/')}.py", f"{word.replace('.', '/')}/__main__.py"):
+        try:
+            yield declared(text)
+        except ValueError:
+            continue
+
+
+def contradictions(allow: Sequence[str], closed: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each path that the sweep allows by name although it is closed."""
+    for index, pattern in enumerate(allow):
+        if "*" in pattern or "?" in pattern:
+            continue
+        place = next((path for path in closed if denies(path, pattern.removesuffix("/"))), None)
+        if place is not None:
+            yield f"overlay.allow[{index}]: {pattern!r} is closed to every candidate ({place!r}); leave it out"

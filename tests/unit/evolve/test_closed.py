@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from outerloop_hpc.evolve.closed import closed_paths, contradictions, files_run
+from outerloop_hpc.evolve.globs import denies
+from outerloop_hpc.target.scope import Scope
+
+_SCOPE = Scope(allowed=("src",), forbidden=("src/locked",), steward_allowed=("bench",), roadmap="ROADMAP.md")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".outerloop.yaml",
+        ".autoresearch.yaml",
+        ".github/workflows/ci.yml",
+        ".gitlab-ci.yml",
+        "jenkinsfile",
+        "results/leader.json",
+        "BENCHMARKS.md",
+        "ROADMAP.md",
+        "bench/run.py",
+        "src/locked/x.py",
+        "hidden/answer.json",
+        "run.py",
+    ],
+)
+def test_who_judges_is_closed_whatever_the_sweep_says(path: str) -> None:
+    closed = closed_paths(_SCOPE, ["hidden/answer.json"], {"run.py": "t"}, ["**"])
+    assert any(denies(pattern, path) for pattern in closed)
+
+
+def test_a_file_that_a_command_runs_is_open_only_by_name() -> None:
+    run = {"src/run.py": "t"}
+    assert "src/run.py" in closed_paths(_SCOPE, [], run, ["src/**", "src"])
+    assert "src/run.py" not in closed_paths(_SCOPE, [], run, ["src/run.py"])
+
+
+def test_a_hidden_file_is_closed_also_by_name() -> None:
+    assert "x" in closed_paths(_SCOPE, ["x"], {"x": "t"}, ["x"])
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("python3", "tools/run.py"),
+        ("python3", "./tools/run.py", "-v"),
+        ("bash", "-c", "x", "--script=tools/run.py"),
+        ("python3", "-m", "tools.run"),
+    ],
+)
+def test_the_file_that_a_command_runs_is_found(argv: tuple[str, ...]) -> None:
+    assert files_run({"t": [argv]}, ["tools/run.py", "src/x.py"]) == {"tools/run.py": "t"}
+
+
+def test_words_that_are_no_files_are_nothing() -> None:
+    assert files_run({"t": [("python3", "../x", "*", "", "tools")]}, ["tools/run.py"]) == {}
+
+
+def test_a_folder_that_is_allowed_by_name_may_hold_closed_files() -> None:
+    assert list(contradictions(["src"], ["src/locked"])) == []
+    assert len(list(contradictions(["src/locked/x.py"], ["src/locked"]))) == 1
