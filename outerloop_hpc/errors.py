@@ -9,13 +9,16 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit statuses of the command line (DESIGN §10)."""
+    """Exit statuses of the command line (DESIGN §10); of sweeps alone: a proposer that gave up is 4, and 5 to 7."""
 
     DONE = 0
     INTERNAL = 1
     USAGE = 2
     FINDINGS = 3
     PARTLY_FAILED = 4
+    NOT_APPLIED = 5
+    HARNESS_BROKEN = 6
+    HALTED = 7
     IN_PROGRESS = 10
     WAITS_FOR_PERSON = 20
     PARKED = 30

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from outerloop_hpc.cli.session import Session
 from outerloop_hpc.cli.terminal import Progress, terminal
@@ -22,8 +22,16 @@ _FIRST_POLL_S = {"local": 0.2, "slurm": 2.0}
 _PATIENCE = 2
 
 
-def follow(here: Session, run_ids: Sequence[str], *, wait_s: float) -> Exit:
+def follow(
+    here: Session,
+    run_ids: Sequence[str],
+    *,
+    wait_s: float,
+    tell: Callable[[Sequence[RunState]], None] = lambda _states: None,
+) -> Exit:
     """Make passes over these runs until they are closed or wait for a person, at most ``wait_s`` seconds.
+
+    ``tell`` gets what is known after each pass.
 
     Returns the exit status: 0 closed, 3 ended without a measurement, 10 under way, 20 waits for a person, 4 a fault.
     """
@@ -36,6 +44,7 @@ def follow(here: Session, run_ids: Sequence[str], *, wait_s: float) -> Exit:
             progress.advance()
             faulty = {run for run, _ in result.faults}
             states = [watch.load(here.layout, run).state for run in run_ids if run not in faulty]
+            tell(states)
             if all(_at_rest(state) for state in states) or clock.steady() >= until:
                 break
             # A scheduler that somebody has asked just before is asked when it may be, not over and over.

@@ -123,7 +123,7 @@ def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_ru
     from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
 
     if not reason.strip():
-        raise UsageError(f"runs {action} needs --reason: who reads the journal later wants to know why")
+        raise UsageError(f"{action} needs --reason: who reads the journal later wants to know why")
     folder = find(here.layout, run)
     state = watch.load(here.layout, folder.run_id).state
     if state.ended is not None and not (force and not state.closed):
@@ -131,6 +131,8 @@ def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_ru
         raise UsageError(f"{folder.run_id} has ended ({state.ended.ending}); {final}")
     if action == "resume" and state.parked is None:
         raise UsageError(f"{folder.run_id} is not parked; it goes on by itself")
+    if action == "park" and state.parked is not None:
+        raise UsageError(f"{folder.run_id} is parked already: {state.parked.question}")
     who, how = getpass.getuser(), " by force" if force else ""
     if dry_run:
         talk(f"would {action} {folder.run_id}{how}: {reason}")

@@ -30,6 +30,7 @@ from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.targets import Targets
 from outerloop_hpc.engine.tick import Engine, Limits
 from outerloop_hpc.errors import ConfigError
+from outerloop_hpc.evolve.plan import EvolveKind
 from outerloop_hpc.forge.local import LocalForge
 from outerloop_hpc.forge.port import Forge
 from outerloop_hpc.measure.results import refresh_ledger
@@ -73,7 +74,7 @@ def build_engine(
             pause_s=settings.reconcile.ask_again_s,
         )
         largest = slurm.max_array_size if default == "slurm" else _local_largest
-    kinds: dict[str, Kind] = {kind.name: kind for kind in (BenchmarkKind(), StewardKind())}
+    kinds: dict[str, Kind] = {kind.name: kind for kind in (BenchmarkKind(), EvolveKind(), StewardKind())}
     author = Author(host=socket.gethostname(), pid=os.getpid(), user=getpass.getuser(), version=__version__)
 
     def render(target: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -118,8 +118,10 @@ def make_up(layout: Layout, run_id: str, now: datetime) -> None:
         made(layout, run_id)
 
 
-def ensure(layout: Layout, spec: RunSpec) -> RunFolder:
+def ensure(layout: Layout, spec: RunSpec, *, prepare: Callable[[RunFolder], None] = lambda _folder: None) -> RunFolder:
     """Make the run's folder, specification and live marker; each part only once, in any order of crashes.
+
+    ``prepare`` adds what the run needs besides, before any pass can see it; it must bear being done again.
 
     Raises:
         Fault: another specification already has this run id.
@@ -138,6 +140,7 @@ def ensure(layout: Layout, spec: RunSpec) -> RunFolder:
         raise
     if not ours:
         raise Fault(f"{folder.spec}: another run has this id; nothing was changed")
+    prepare(folder)
     fsio.publish(layout.live / spec.run, b"")
     return folder
 

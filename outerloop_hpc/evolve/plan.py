@@ -11,7 +11,7 @@ from outerloop_hpc.documents import Document
 from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Post, Submit, View
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.evolve import promotion, report, selection
+from outerloop_hpc.evolve import pilot, promotion, report, selection
 from outerloop_hpc.evolve.allowance import allowance
 from outerloop_hpc.evolve.cells import JOB, Measured, Stage
 from outerloop_hpc.evolve.course import (
@@ -94,6 +94,8 @@ class _Planner:
             return troubles
         if self.view.under_way:
             return ()
+        if self.work.pilot:
+            return self._piloted()
         for generation in range(self.work.gate.generations):
             need = self._generation(generation)
             if need is not None:
@@ -116,6 +118,17 @@ class _Planner:
     def _resume(self) -> str:
         run = self.spec.run
         return f"`outerloop-hpc evolve resume {run} --reason …` to go on, or `outerloop-hpc runs end {run} --reason …`"
+
+    def _piloted(self) -> tuple[Decision, ...]:
+        """Measure the incumbent beside itself: what of all that varies is not the candidate's doing."""
+        known = self.view.conclusions.get(pilot.KEY)
+        if known is None:
+            return self._concluded(pilot.stage(self.work), pilot.KEY, "measure the spread", self._pilot)
+        return (End(pilot.ENDING, str(known["power"]["text"]), {"conclusion": pilot.KEY}),)
+
+    def _pilot(self, _generation: int, found: Measured) -> tuple[Document, str]:
+        said = pilot.conclude(self.spec, self.work, found)
+        return said, said.power.text
 
     def _generation(self, generation: int) -> _Need:
         step = proposals(self.view).get(generation)

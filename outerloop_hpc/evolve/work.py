@@ -163,6 +163,7 @@ class EvolveWork(Value):
         copies: further places that an applied candidate is written to.
         proposing: what a proposal's job asks for. containment: of cells; proposing_containment: of proposals.
         expires_days: how long evidence may be applied.
+        pilot: over 0: nothing is proposed, the incumbent is measured beside itself with so many pairs a task.
     """
 
     name: str
@@ -181,6 +182,7 @@ class EvolveWork(Value):
     containment: Containment = Field(default_factory=Containment)
     proposing_containment: Containment = Field(default_factory=Containment)
     expires_days: int = Field(default=90, ge=1)
+    pilot: int = Field(default=0, ge=0)
 
     def task(self, name: str) -> Task:
         """Return a task by its id; raises KeyError."""

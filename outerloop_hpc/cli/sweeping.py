@@ -1,0 +1,130 @@
+"""Make a sweep of a sweep file: checked, estimated, its prepared overlays frozen, then visible to passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from outerloop_hpc.cli.session import Session
+from outerloop_hpc.documents import load
+from outerloop_hpc.engine import runs
+from outerloop_hpc.engine.layout import RunFolder
+from outerloop_hpc.engine.spec import RunSpec
+from outerloop_hpc.engine.watch import LiveRun
+from outerloop_hpc.errors import Fault, UsageError
+from outerloop_hpc.evolve import pilot as pilots
+from outerloop_hpc.evolve.candidates import folder_of
+from outerloop_hpc.evolve.document import load as load_sweep
+from outerloop_hpc.evolve.frozen import freeze
+from outerloop_hpc.evolve.gate import levels, power
+from outerloop_hpc.evolve.gate.libraries import require
+from outerloop_hpc.evolve.overlay import Overlay
+from outerloop_hpc.evolve.pilot import Pilot
+from outerloop_hpc.evolve.promotion import binding
+from outerloop_hpc.evolve.work import KIND, EvolveWork, dump
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A sweep that could be begun: its specification, prepared overlays, and what a person should know."""
+
+    spec: RunSpec
+    work: EvolveWork
+    overlays: tuple[Overlay, ...]
+    notices: tuple[str, ...]
+
+
+def made(here: Session, file: Path, *, expensive: bool, dry_run: bool, pilot: int = 0) -> Asked:
+    """Read and resolve a sweep file; nothing is written but the target's mirror.
+
+    Raises:
+        UsageError: the file, or something that it names, cannot be meant; with every problem.
+        ConfigError: the ``stats`` extra, the image or a job definition is lacking.
+    """
+    from outerloop_hpc.evolve.resolve import resolve  # noqa: PLC0415 - heavy
+
+    require()
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
+    sweep = load_sweep(data, name=str(file))
+    with here.targets(dry_run=dry_run) as targets:
+        found = resolve(targets, sweep, file.absolute().parent, expensive=expensive)
+        work = found.work.model_copy(update={"pilot": pilot})
+        cause = f"pilot of {work.name}" if pilot else f"sweep {work.name}"
+        spec = targets.run_spec(KIND, found.seen, cause=cause, work=dump(work)).model_copy(update={"wake": True})
+    return Asked(spec, work, found.overlays, found.notices)
+
+
+def estimate(here: Session, asked: Asked) -> Iterator[str]:
+    """Say what the sweep may cost at most, and whether its plan can see the gain that it asks for."""
+    yield from asked.notices
+    work, gate = asked.work, asked.work.gate
+    arms = 1 if work.unit == "pair" else 2
+    tasks, repeats = len(work.tasks), gate.repeats
+    if work.pilot:
+        cells = {task.id: work.pilot * arms for task in work.tasks}
+        what = f"{work.pilot} pairs of {tasks} tasks"
+    else:
+        screened = repeats.screen * (work.candidates if work.unit == "pair" else 1 + work.candidates)
+        last = repeats.most if levels.looks(gate) > 1 else repeats.confirm
+        cells = {task.id: gate.generations * (screened + last * arms) for task in work.tasks}
+        what = (
+            f"up to {gate.generations} generations of {work.candidates} candidates, {tasks} tasks, "
+            f"{repeats.screen} pairs to screen and {repeats.confirm} to {last} to confirm"
+        )
+    cpu = sum(cells[task.id] * task.resources.minutes * task.resources.cpus for task in work.tasks) / 60
+    gpu = sum(cells[task.id] * task.resources.minutes * task.resources.gpus for task in work.tasks) / 60
+    yield f"{what}: at most {sum(cells.values())} cells, by their walltimes {cpu:.4g} CPU and {gpu:.4g} GPU hours"
+    if not work.pilot:
+        yield _sight(here, asked)
+
+
+def _sight(here: Session, asked: Asked) -> str:
+    """Say whether the plan can see what it asks for, by the newest pilot of the same tasks."""
+    found = _pilots(here, asked)
+    if not found:
+        return "what the plan can see is not known, for want of a pilot: `outerloop-hpc evolve power` measures one"
+    newest = max(found, key=lambda one: one.run)
+    seen = power.plan(asked.work.gate, newest.pairs, tasks=len(asked.work.tasks))
+    return f"{'' if seen.sees else 'warning: '}by pilot {newest.run}: {seen.text}"
+
+
+def _pilots(here: Session, asked: Asked) -> list[Pilot]:
+    wanted = binding(asked.spec, asked.work, "")
+    found = []
+    for path in sorted((here.layout.results / "evolve" / asked.spec.target).glob(f"*/{pilots.KEY}.json")):
+        try:
+            one: Pilot = load(Pilot, path)
+        except (Fault, FileNotFoundError):
+            continue  # it is somebody's; what it would have said is only advice
+        if one.holds_for(wanted):
+            found.append(one)
+    return found
+
+
+def read_pilot(asked: Asked, run: LiveRun) -> str:
+    """Say what the plan can see by one pilot.
+
+    Raises:
+        UsageError: that run is no pilot that has ended, or one of other tasks.
+    """
+    document = run.state.conclusions.get(pilots.KEY)
+    if document is None:
+        raise UsageError(f"{run.run_id} is no pilot, or has not ended; `outerloop-hpc evolve power SWEEP` measures one")
+    found = Pilot.model_validate(document)
+    if not found.holds_for(binding(asked.spec, asked.work, "")):
+        raise UsageError(f"{run.run_id} measured other tasks, another base or another image; measure a new pilot")
+    return power.plan(asked.work.gate, found.pairs, tasks=len(asked.work.tasks)).text
+
+
+def begin(here: Session, asked: Asked) -> RunFolder:
+    """Make the run, with its prepared overlays frozen before any pass can see it."""
+
+    def prepare(folder: RunFolder) -> None:
+        for overlay in asked.overlays:
+            freeze(overlay, folder_of(folder))
+
+    return runs.ensure(here.layout, asked.spec, prepare=prepare)
