@@ -17,7 +17,7 @@ from outerloop_hpc.evolve import pilot as pilots
 from outerloop_hpc.evolve.candidates import folder_of
 from outerloop_hpc.evolve.document import load as load_sweep
 from outerloop_hpc.evolve.frozen import freeze
-from outerloop_hpc.evolve.gate import levels, power
+from outerloop_hpc.evolve.gate import levels
 from outerloop_hpc.evolve.gate.libraries import require
 from outerloop_hpc.evolve.overlay import Overlay
 from outerloop_hpc.evolve.pilot import Pilot
@@ -88,8 +88,9 @@ def _sight(here: Session, asked: Asked) -> str:
     if not found:
         return "what the plan can see is not known, for want of a pilot: `outerloop-hpc evolve power` measures one"
     newest = max(found, key=lambda one: one.run)
-    seen = power.plan(asked.work.gate, newest.pairs, tasks=len(asked.work.tasks))
-    return f"{'' if seen.sees else 'warning: '}by pilot {newest.run}: {seen.text}"
+    seen = newest.sight(asked.work.gate)
+    blind = "" if seen.sees and seen.sd else "warning: "
+    return f"{blind}by pilot {newest.run}: {newest.text(asked.work.gate)}"
 
 
 def _pilots(here: Session, asked: Asked) -> list[Pilot]:
@@ -117,7 +118,7 @@ def read_pilot(asked: Asked, run: LiveRun) -> str:
     found = Pilot.model_validate(document)
     if not found.holds_for(binding(asked.spec, asked.work, "")):
         raise UsageError(f"{run.run_id} measured other tasks, another base or another image; measure a new pilot")
-    return power.plan(asked.work.gate, found.pairs, tasks=len(asked.work.tasks)).text
+    return found.text(asked.work.gate)
 
 
 def begin(here: Session, asked: Asked) -> RunFolder:

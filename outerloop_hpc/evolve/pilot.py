@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from outerloop_hpc.documents import Document
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.evolve.cells import Measured, Stage
 from outerloop_hpc.evolve.gate import power
 from outerloop_hpc.evolve.gate.pairs import Pair
+from outerloop_hpc.evolve.gate.policy import GatePolicy
 from outerloop_hpc.evolve.gate.power import Power
 from outerloop_hpc.evolve.promotion import Binding, binding
 from outerloop_hpc.evolve.work import EvolveWork
@@ -26,6 +28,20 @@ class Pilot(Document):
     binding: Binding
     pairs: tuple[Pair, ...]
     power: Power
+
+    def sight(self, policy: GatePolicy) -> Power:
+        """Return what a plan for the same tasks can see, whatever it asks for."""
+        return power.plan(policy, self.pairs, tasks=len(self.binding.tasks))
+
+    def text(self, policy: GatePolicy) -> str:
+        """Say it in a line; a spread of nothing is a deterministic benchmark and no sight at all."""
+        seen = self.sight(policy)
+        if seen.sd:
+            return seen.text
+        return (
+            f"{policy.primary.name} of the incumbent follows from the seed alone, so a pilot cannot tell how much a "
+            "candidate's varies; the report of a sweep that got to confirming says what it could see"
+        )
 
     def holds_for(self, other: Binding) -> bool:
         """Whether it measured the same tasks on the same base and image; what is asked of them may differ."""
@@ -52,3 +68,8 @@ def conclude(spec: RunSpec, work: EvolveWork, found: Measured) -> Pilot:
     pairs = found.pairs[""]
     seen = power.plan(work.gate, pairs, tasks=len(work.tasks))
     return Pilot(run=spec.run, binding=binding(spec, work, ""), pairs=pairs, power=seen)
+
+
+def told(document: Mapping[str, Any], policy: GatePolicy) -> str:
+    """Return what a concluded pilot says of a plan."""
+    return Pilot.model_validate(document).text(policy)

@@ -124,11 +124,11 @@ class _Planner:
         known = self.view.conclusions.get(pilot.KEY)
         if known is None:
             return self._concluded(pilot.stage(self.work), pilot.KEY, "measure the spread", self._pilot)
-        return (End(pilot.ENDING, str(known["power"]["text"]), {"conclusion": pilot.KEY}),)
+        return (End(pilot.ENDING, pilot.told(known, self.work.gate), {"conclusion": pilot.KEY}),)
 
     def _pilot(self, _generation: int, found: Measured) -> tuple[Document, str]:
         said = pilot.conclude(self.spec, self.work, found)
-        return said, said.power.text
+        return said, said.text(self.work.gate)
 
     def _generation(self, generation: int) -> _Need:
         step = proposals(self.view).get(generation)
