@@ -6,17 +6,13 @@ Only generations before the next one speak. What machines lost says nothing abou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from outerloop_hpc.documents import Value
 from outerloop_hpc.engine.kind import Outcome, View
 from outerloop_hpc.evolve.cells import JOB
-from outerloop_hpc.evolve.course import Proposal, confirming_key, proposals, proposed, screening_key
-from outerloop_hpc.evolve.findings import ArmFound, CellFound, ProposalFound
-from outerloop_hpc.evolve.gate import levels
-from outerloop_hpc.evolve.gate.decision import GateDecision
-from outerloop_hpc.evolve.gate.screening import CandidateScreened, Screened
+from outerloop_hpc.evolve.findings import ArmFound, CellFound
+from outerloop_hpc.evolve.generation import Generation, generations
 from outerloop_hpc.evolve.given import CellGiven, Prior, ProposeGiven, Told
 from outerloop_hpc.evolve.work import AskTell, EvolveWork
 
@@ -72,9 +68,9 @@ def given(work: EvolveWork, view: View, generation: int) -> ProposeGiven:
         view: of its run; everything before ``generation`` is settled.
         generation: counted from 0.
     """
-    past = [_Past.of(work, view, one) for one in range(generation) if one in proposals(view)]
+    past = [one for one in generations(work, view) if one.number < generation]
     rows, left_out = _rows(work, view, generation)
-    gates = [one for generation_past in past for one in generation_past.gates()]
+    gates = [said for one in past for said in _gates(one)]
     if len(gates) > _GATES:
         left_out.append(f"{len(gates) - _GATES} earlier decisions: only the newest {_GATES} have room")
     return ProposeGiven(
@@ -83,7 +79,7 @@ def given(work: EvolveWork, view: View, generation: int) -> ProposeGiven:
         told=tuple(_told(past)) if isinstance(work.proposer, AskTell) else (),
         rows=tuple(one.model_dump(mode="json") for one in rows),
         gates=tuple(gates[-_GATES:]),
-        prior=next((prior for one in reversed(past) if (prior := one.prior()) is not None), Prior()),
+        prior=next((prior for one in reversed(past) if (prior := _prior(one)) is not None), Prior()),
         dropped=tuple(left_out),
     )
 
@@ -160,86 +156,42 @@ def _metrics(work: EvolveWork, metrics: Mapping[str, float]) -> dict[str, float]
 # --- decisions ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """One generation that is over. ``found``: all that its proposer brought; ``proposal``: what was new of that."""
-
-    generation: int
-    proposal: Proposal
-    found: ProposalFound
-    screened: Screened | None = None
-    decisions: tuple[GateDecision, ...] = field(default=())
-
-    @classmethod
-    def of(cls, work: EvolveWork, view: View, generation: int) -> _Past:
-        """Read one generation; one whose proposal is not settled says nothing."""
-        outcome = view.outcomes.get(proposals(view)[generation].key)
-        if outcome is None:
-            return cls(generation, Proposal(), ProposalFound())
-        brought = outcome.word == "record" and outcome.record_outcome == "completed"
-        screening = view.conclusions.get(screening_key(generation))
-        keys = [confirming_key(generation, look) for look in range(1, levels.looks(work.gate) + 1)]
-        return cls(
-            generation,
-            proposed(outcome, _known(view, generation)),
-            ProposalFound.model_validate(outcome.payload) if brought else ProposalFound(),
-            None if screening is None else Screened.model_validate(screening),
-            tuple(GateDecision.model_validate(view.conclusions[key]) for key in keys if key in view.conclusions),
-        )
-
-    def gates(self) -> Iterator[dict[str, Any]]:
-        """Yield a summary of each decision, and of what was refused without one."""
-        refused = [one.reason for one in self.found.refused] or list(filter(None, (self.proposal.failed,)))
-        if refused:
-            yield {"generation": self.generation, "stage": "propose", "decision": "refused", **_few(refused)}
-        if self.screened is not None:
-            said = [f"{one.digest[:12]}: {one.reason}" for one in self.screened.candidates]
-            yield {
-                "generation": self.generation,
-                "stage": "screen",
-                "decision": self.screened.decision,
-                "overlay": self.screened.chosen,
-                "gain": None if (best := self._best()) is None else best.gain,
-                **_few([self.screened.reason, *said]),
-            }
-        for one in self.decisions:
-            yield {
-                "generation": self.generation,
-                "stage": "confirm",
-                "look": one.look,
-                "decision": one.decision,
-                "overlay": self._digest(),
-                "gain": one.gain,
-                "gain_low": one.gain_low,
-                "gain_high": one.gain_high,
-                "p": one.p,
-                **_few(one.reasons),
-            }
-
-    def prior(self) -> Prior | None:
-        """Return its proposal and why that lost; None when it proposed nothing."""
-        if self.decisions:
-            return Prior(digest=self._digest(), reason="; ".join(self.decisions[-1].reasons)[:_WHY])
-        if (best := self._best()) is not None:
-            return Prior(digest=best.digest, reason=best.reason[:_WHY])
-        return Prior(reason=self.proposal.failed[:_WHY]) if self.proposal.failed else None
-
-    def _digest(self) -> str:
-        return "" if self.screened is None else self.screened.chosen
-
-    def _best(self) -> CandidateScreened | None:
-        """Return the candidate that was chosen, else the one that came closest to that."""
-        if self.screened is None or not self.screened.candidates:
-            return None
-        ranked = sorted(self.screened.candidates, key=lambda one: (one.gain is None, -(one.gain or 0.0)))
-        return next((one for one in ranked if one.digest == self.screened.chosen), ranked[0])
+def _gates(one: Generation) -> Iterator[dict[str, Any]]:
+    """Yield a summary of each decision of a generation, and of what was refused without one."""
+    if refused := one.refusals():
+        yield {"generation": one.number, "stage": "propose", "decision": "refused", **_few(refused)}
+    if one.screened is not None:
+        said = [f"{known.digest[:12]}: {known.reason}" for known in one.screened.candidates]
+        yield {
+            "generation": one.number,
+            "stage": "screen",
+            "decision": one.screened.decision,
+            "overlay": one.chosen,
+            "gain": None if (best := one.best()) is None else best.gain,
+            **_few([one.screened.reason, *said]),
+        }
+    for decision in one.decisions:
+        yield {
+            "generation": one.number,
+            "stage": "confirm",
+            "look": decision.look,
+            "decision": decision.decision,
+            "overlay": one.chosen,
+            "gain": decision.gain,
+            "gain_low": decision.gain_low,
+            "gain_high": decision.gain_high,
+            "p": decision.p,
+            **_few(decision.reasons),
+        }
 
 
-def _known(view: View, generation: int) -> frozenset[str]:
-    """Return the overlays that earlier generations brought."""
-    steps = [step for number, step in proposals(view).items() if number < generation]
-    found = [view.outcomes[step.key].payload for step in steps if step.key in view.outcomes]
-    return frozenset(str(one["digest"]) for payload in found for one in payload.get("candidates", ()))
+def _prior(one: Generation) -> Prior | None:
+    """Return a generation's proposal and why it lost; None when nothing was proposed."""
+    if one.decisions:
+        return Prior(digest=one.chosen, reason="; ".join(one.decisions[-1].reasons)[:_WHY])
+    if (best := one.best()) is not None:
+        return Prior(digest=best.digest, reason=best.reason[:_WHY])
+    return Prior(reason=one.proposal.failed[:_WHY]) if one.proposal.failed else None
 
 
 def _few(reasons: Sequence[str]) -> dict[str, Any]:
@@ -247,7 +199,7 @@ def _few(reasons: Sequence[str]) -> dict[str, Any]:
     return {"reasons": [one[:_REASON] for one in reasons[:_REASONS]], **({"more_reasons": more} if more > 0 else {})}
 
 
-def _told(past: Sequence[_Past]) -> Iterator[Told]:
+def _told(past: Sequence[Generation]) -> Iterator[Told]:
     """Yield every point of a search that was proposed, oldest first, and what it gained in screening."""
     screened = [known for one in past if one.screened for known in one.screened.candidates]
     gains = {known.digest: known.gain for known in screened}
