@@ -52,10 +52,11 @@ class Candidate(Value):
 
 
 class Refused(Value):
-    """A proposal that is no candidate, and why; the next proposer is told."""
+    """A proposal that is no candidate, and why; the next proposer is told. ``values``: of a grid or a search."""
 
     reason: str
     kind: Literal["invalid-overlay", "proposer-failed"]
+    values: dict[str, str | int | float | bool] = Field(default_factory=dict)
 
 
 class ProposalFound(Value):

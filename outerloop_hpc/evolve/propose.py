@@ -63,7 +63,8 @@ def _frozen(occasion: Occasion, proposed: Proposed) -> ProposalFound:
         try:
             candidate = _candidate(occasion, draft, proposed.text)
         except InvalidOverlay as invalid:
-            refused.append(Refused(reason=f"{draft.origin}: {invalid}", kind="invalid-overlay"))
+            reason = f"{draft.origin}: {invalid}"
+            refused.append(Refused(reason=reason, kind="invalid-overlay", values=dict(draft.values)))
         else:
             found.setdefault(candidate.digest, candidate)
     return ProposalFound(

@@ -84,6 +84,7 @@ def test_a_grid_goes_through_its_combinations_and_leaves_the_incumbents_own_out(
     assert first.candidates[0].values == {"factor": 2}
     assert [one.kind for one in first.refused] == ["invalid-overlay"]
     assert "same as the incumbent" in first.refused[0].reason
+    assert first.refused[0].values == {"factor": 1}, "a search must not be asked for it again"
     assert texts(sweep, second) == ["FACTOR = 3\n"]
     assert (first.exhausted, second.exhausted) == (False, True)
 
