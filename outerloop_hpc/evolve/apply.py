@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from outerloop_hpc import documents, effects, fsio
 from outerloop_hpc.documents import Document
-from outerloop_hpc.errors import TryLater, UsageError
+from outerloop_hpc.errors import Exit, TryLater, UsageError
 from outerloop_hpc.evolve import descent
 from outerloop_hpc.evolve.destination import Destination, Difference, Tree, opened
 from outerloop_hpc.evolve.exchange import Exchange, FileExchange
@@ -41,6 +41,8 @@ class ApplyRefused(UsageError):  # noqa: N818 - states the finding
     Attributes:
         differences: path and reason by what is the matter.
     """
+
+    exit_status = Exit.NOT_APPLIED
 
     def __init__(self, text: str, differences: Mapping[Difference, Sequence[str]] | None = None) -> None:
         super().__init__(text)
@@ -82,6 +84,8 @@ def apply(
 ) -> Applied:
     """Put a candidate's files, and every copy of them, into a working tree; all or nothing.
 
+    A tree that holds all of them already is left as it is.
+
     Args:
         overlay: loaded from where it was frozen.
         work: of the sweep: its rules, its base and its copies.
@@ -98,10 +102,20 @@ def apply(
     """
     check(overlay, work.overlay, work.base)
     if recovery.exists():
-        raise ApplyRefused(f"{recovery}: an earlier apply was cut off there; mend that first, nothing was changed")
-    wanted = _wanted(overlay, work)
+        raise ApplyRefused(
+            f"{recovery}: an earlier apply was cut off there, and nothing was changed now; mend that first "
+            "(`outerloop-hpc evolve apply RUN --mend`)"
+        )
+    wanted = places(overlay, work)
     application = _Application(overlay.digest, checkout, recovery, exchange or FileExchange(), watch)
     return effects.perform("apply", str(checkout), lambda: application.carried_out(wanted))
+
+
+def foreseen(overlay: Overlay, work: EvolveWork, checkout: Path) -> Applied:
+    """Return what ``apply`` would do to a working tree as it is now; writes nothing, and raises as ``apply`` does."""
+    check(overlay, work.overlay, work.base)
+    application = _Application(overlay.digest, checkout, checkout, FileExchange(), lambda _step, _path: None)
+    return application.foreseen(places(overlay, work))
 
 
 def mend(recovery: Path, *, exchange: Exchange | None = None) -> tuple[str, ...]:
@@ -119,8 +133,12 @@ def mend(recovery: Path, *, exchange: Exchange | None = None) -> tuple[str, ...]
     return tuple(one.path for one in found.destinations)
 
 
-def _wanted(overlay: Overlay, work: EvolveWork) -> dict[str, tuple[bytes, str | None]]:
-    """Return bytes and expected digest for every place; a copy is expected to be what its source was."""
+def places(overlay: Overlay, work: EvolveWork) -> dict[str, tuple[bytes, str | None]]:
+    """Return bytes and expected digest for every place; a copy is expected to be what its source was.
+
+    Raises:
+        InvalidOverlay: a place is to be a copy of two files that differ.
+    """
     wanted: dict[str, tuple[bytes, str | None]] = {}
     for path, data in overlay.files.items():
         for place in (path, *copies_of(path, work.copies)):
@@ -138,11 +156,12 @@ class _Application:
     watch: Watcher
 
     def carried_out(self, wanted: Mapping[str, tuple[bytes, str | None]]) -> Applied:
-        places = [_destination(path, content_digest(data), was) for path, (data, was) in wanted.items()]
-        changing = tuple(one for one in places if one.candidate != one.expected)
-        same = tuple(one.path for one in places if one not in changing)
+        places = _destinations(wanted)
         with self._tree() as tree:
-            self._compare(tree, places, "compare")
+            found = self._looked_at(tree, places)
+            if not found.changed:
+                return found
+            changing = tuple(one for one in places if one.path in found.changed)
             under_way = Recovery(
                 checkout=str(self.checkout.absolute()),
                 overlay=self.overlay,
@@ -162,7 +181,11 @@ class _Application:
                 if not committed:
                     self._roll_back(tree, under_way, error)
                 raise
-        return Applied(tuple(one.path for one in changing), same)
+        return found
+
+    def foreseen(self, wanted: Mapping[str, tuple[bytes, str | None]]) -> Applied:
+        with self._tree() as tree:
+            return self._looked_at(tree, _destinations(wanted))
 
     def mended(self, found: Recovery) -> None:
         with self._tree() as tree:
@@ -197,6 +220,14 @@ class _Application:
             raise ApplyRefused(f"{self.checkout}: {strange}; nothing was changed") from strange
         except OSError as error:
             raise TryLater(f"{self.checkout}: {error.strerror or error}; it is as it was found, run again") from error
+
+    def _looked_at(self, tree: Tree, places: Sequence[Destination]) -> Applied:
+        """Compare every place with what it was at submit, unless all of them hold the candidate already."""
+        if all(tree.difference(one.model_copy(update={"expected": one.candidate})) is None for one in places):
+            return Applied((), tuple(one.path for one in places))
+        self._compare(tree, places, "compare")
+        changing = tuple(one.path for one in places if one.candidate != one.expected)
+        return Applied(changing, tuple(one.path for one in places if one.path not in changing))
 
     def _compare(self, tree: Tree, places: Sequence[Destination], step: str) -> None:
         found: dict[Difference, list[str]] = defaultdict(list)
@@ -272,6 +303,10 @@ class _Application:
                 f"{self.checkout}: not everything could be put back: {'; '.join(left)}; {self.recovery} says where "
                 "everything is"
             ) from cause
+
+
+def _destinations(wanted: Mapping[str, tuple[bytes, str | None]]) -> list[Destination]:
+    return [_destination(path, content_digest(data), was) for path, (data, was) in wanted.items()]
 
 
 def _destination(path: str, candidate: str, expected: str | None) -> Destination:

@@ -33,7 +33,7 @@ class InvalidOverlay(OuterloopError):  # noqa: N818 - the word of the record
 class IntegrityFault(OuterloopError):  # noqa: N818 - the design's word
     """What was frozen is not what it was. Nothing may be concluded from it, and a person has to look."""
 
-    exit_status = Exit.WAITS_FOR_PERSON
+    exit_status = Exit.HALTED
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime
 from outerloop_hpc.documents import Document, Value
 from outerloop_hpc.engine.spec import Image, RunSpec, digest_of
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.errors import Fault, OuterloopError
+from outerloop_hpc.errors import Exit, Fault, OuterloopError
 from outerloop_hpc.evolve.gate.decide import recompute
 from outerloop_hpc.evolve.gate.decision import GateDecision
 from outerloop_hpc.evolve.work import Copy, EvolveWork, work_of
@@ -24,6 +24,14 @@ _CLOCKS = timedelta(hours=1)
 
 class NotApplicable(OuterloopError):  # noqa: N818 - states what happened
     """There is nothing that may be applied. Text: why, and what to do."""
+
+    exit_status = Exit.NOT_APPLIED
+
+
+class Unfounded(Fault):
+    """A decision does not follow from the pairs that it names."""
+
+    exit_status = Exit.HALTED
 
 
 class Binding(Value):
@@ -97,7 +105,7 @@ def applicable(spec: RunSpec, state: RunState, now: datetime) -> Promotion:
 
     Raises:
         NotApplicable: nothing was promoted, or the evidence has expired.
-        Fault: the decision does not follow from its own pairs; it was changed.
+        Unfounded: the decision does not follow from its own pairs; it was changed.
     """
     found = promotion(spec, state)
     if found is None:
@@ -111,7 +119,7 @@ def applicable(spec: RunSpec, state: RunState, now: datetime) -> Promotion:
         raise NotApplicable(f"{spec.run} was decided in the future by this host's clock; set the clock, then apply")
     again = recompute(found.decision)
     if again.encoded() != found.decision.encoded() or again.decision != "promote":
-        raise Fault(
+        raise Unfounded(
             f"{spec.run}: the decision does not follow from its pairs (again: {again.decision}); nothing is applied. "
             "Somebody changed the journal, or numbers are computed otherwise here; "
             f"`outerloop-hpc evolve gate {spec.run} --recompute` shows both"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from outerloop_hpc.errors import TryLater
-from outerloop_hpc.evolve.apply import ApplyRefused, Unfinished, apply, mend
+from outerloop_hpc.evolve.apply import ApplyRefused, Unfinished, apply, foreseen, mend
 from outerloop_hpc.evolve.exchange import Exchange, FileExchange
 from outerloop_hpc.evolve.overlay import InvalidOverlay, Overlay
 from outerloop_hpc.evolve.work import Copy, OverlayRules
@@ -379,3 +379,25 @@ def test_one_place_cannot_be_a_copy_of_two_files_that_differ(checkout: Path, rec
 def test_a_checkout_that_is_not_there_is_said(tmp_path: Path, recovery: Path) -> None:
     with pytest.raises(ApplyRefused, match="is not there; nothing was changed"):
         apply(trees.CANDIDATE, trees.work(), tmp_path / "gone", recovery)
+
+
+def test_a_tree_that_holds_the_candidate_already_is_left_as_it_is(checkout: Path, recovery: Path) -> None:
+    apply(trees.CANDIDATE, trees.work(), checkout, recovery)
+    before = {path: path.stat() for path in checkout.rglob("*")}
+    done = apply(trees.CANDIDATE, trees.work(), checkout, recovery)
+    assert (done.changed, set(done.same)) == ((), set(trees.NEW))
+    assert {path: path.stat() for path in checkout.rglob("*")} == before
+    (checkout / "dist/a.py").write_bytes(b"old a\n")
+    with pytest.raises(ApplyRefused, match="drifted"):
+        apply(trees.CANDIDATE, trees.work(), checkout, recovery)
+
+
+def test_what_apply_would_do_is_foreseen_and_nothing_is_written(checkout: Path, recovery: Path) -> None:
+    before, made = trees.state(checkout), trees.folders(checkout)
+    assert set(foreseen(trees.CANDIDATE, trees.work(), checkout).changed) == set(trees.NEW)
+    assert (trees.state(checkout), trees.folders(checkout)) == (before, made)
+    apply(trees.CANDIDATE, trees.work(), checkout, recovery)
+    assert foreseen(trees.CANDIDATE, trees.work(), checkout).changed == ()
+    (checkout / "src/a.py").write_bytes(b"drifted\n")
+    with pytest.raises(ApplyRefused, match="drifted"):
+        foreseen(trees.CANDIDATE, trees.work(), checkout)
