@@ -70,7 +70,7 @@ class Proposal:
         branch: its head, a branch that nobody else writes; a change is found again by this name.
         onto: branch that it is to be merged into.
         commit: full id of the head.
-        order_id: the order that it answers.
+        order_id: the order that it answers; empty for none.
     """
 
     branch: str

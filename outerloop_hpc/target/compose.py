@@ -11,7 +11,7 @@ from pathlib import Path
 from outerloop_hpc.errors import TryLater
 from outerloop_hpc.target.git import GitRefused
 from outerloop_hpc.target.repository import Repository
-from outerloop_hpc.target.tree import FILE
+from outerloop_hpc.target.tree import FILE, PROGRAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ def commit_on(
 ) -> str:
     """Commit ``files`` (contents by path, regular files) on top of ``parent`` and return the new commit's id.
 
+    A program that is there stays one.
     Where they are there already with this content, ``parent`` itself is returned.
 
     Raises:
@@ -46,7 +47,9 @@ def commit_on(
     try:
         with tempfile.TemporaryDirectory(prefix="outerloop-index-") as folder:
             index = Path(folder) / "index"
-            wanted = ((path, FILE, content) for path, content in files.items())
+            programs = {entry.path for entry in repository.entries(parent) if entry.mode == PROGRAM}
+            modes = {path: PROGRAM if path in programs else FILE for path in files}
+            wanted = ((path, modes[path], content) for path, content in files.items())
             tree = repository.tree_with(parent, wanted, index=index)
     except OSError as error:
         raise TryLater(f"a temporary folder cannot be made: {error}; free space there and run again") from error

@@ -11,6 +11,7 @@ from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine import publish
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.errors import Fault
+from outerloop_hpc.target.compose import Signature, commit_on
 from outerloop_hpc.target.repository import Repository, create_bare
 from tests.unit.engine.made import RUN, SPEC
 from tests.unit.engine.memoryforge import MemoryForge
@@ -103,3 +104,15 @@ def test_an_order_that_was_deleted_has_nobody_to_tell() -> None:
     done = publish.post(forge, ev.PostWanted(key="claimed", order="7", text="x", reason="y"), RUN)
     assert done.comment == ""
     assert "deleted" in done.note
+
+
+def test_a_program_whose_text_is_replaced_stays_a_program(layout: Layout) -> None:
+    """It became a plain file, so that what ran before could not be run any more."""
+    mirror = Repository(layout.mirrors / "iris.git")
+    signature, base = Signature("t", "t@localhost", SPEC.made_at), mirror.resolve("refs/outerloop/cand/x")
+    content = [("run.sh", 0o100755, b"#!/bin/sh\n")]
+    tree = mirror.tree_with(base, content, index=layout.root / "index")
+    parent = mirror.commit_tree(tree, base, message="a program", variables=signature.variables())
+    made = commit_on(mirror, parent, {"run.sh": b"#!/bin/bash\n"}, message="another", signature=signature)
+    (change,) = mirror.changes(parent, made)
+    assert (change.path, change.new_mode) == ("run.sh", 0o100755)
