@@ -74,7 +74,7 @@ def status(context: typer.Context, run: Run, *, out: Out) -> None:
 
     out.offer(SWEEP_COLUMNS)
     here, now = session(context), SystemClock().now()
-    found = _load(here, run)
+    found = loaded(here, run)
     if out != Out():
         out.show(here, "evolve status", SWEEP_COLUMNS, [sweep_row(here.layout, found.run_id, now)])
         return
@@ -96,7 +96,7 @@ def watch(context: typer.Context, run: Run, wait: Wait = _FOREVER_S) -> None:
     Exit status as of `evolve submit --wait`. Leaving is harmless: the sweep goes on by itself.
     """
     here = session(context)
-    raise typer.Exit(_follow(here, _load(here, run).run_id, wait))
+    raise typer.Exit(_follow(here, loaded(here, run).run_id, wait))
 
 
 @command(app, "list")
@@ -129,7 +129,7 @@ def gate(context: typer.Context, run: Run, *, out: Out, recompute: Recompute = F
 
     out.offer(GATE_COLUMNS)
     here = session(context)
-    found = _load(here, run)
+    found = loaded(here, run)
     rows = list(gate_rows(found.state, recompute=recompute))
     out.show(here, "evolve gate", GATE_COLUMNS, rows, meta={"run": found.run_id})
     if any(row["recomputed"] == "differs" for row in rows):
@@ -158,7 +158,7 @@ def power(
     here = session(context)
     asked = made(here, sweep, expensive=expensive, dry_run=dry_run or bool(pilot), pilot=pairs)
     if pilot:
-        sys.stdout.write(f"{read_pilot(asked, _load(here, pilot))}\n")
+        sys.stdout.write(f"{read_pilot(asked, loaded(here, pilot))}\n")
         return
     for line in estimate(here, asked):
         talk(line)
@@ -168,7 +168,7 @@ def power(
     begin(here, asked)
     sys.stdout.write(f"{asked.spec.run}\n")
     status = _follow(here, asked.spec.run, wait)
-    ended = _load(here, asked.spec.run).state.ended
+    ended = loaded(here, asked.spec.run).state.ended
     if ended is not None:
         sys.stdout.write(f"{ended.reason}\n")
     if wait:
@@ -198,12 +198,12 @@ def resume(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRu
 def _decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_run: bool) -> None:
     from outerloop_hpc.cli.runs import decide  # noqa: PLC0415 - heavy
 
-    found = _load(here, run)
+    found = loaded(here, run)
     if decide(here, found.run_id, action, reason, dry_run=dry_run):
         _follow(here, found.run_id, 0.0)
 
 
-def _load(here: Session, run: str) -> LiveRun:
+def loaded(here: Session, run: str) -> LiveRun:
     """Load a sweep.
 
     Raises:
@@ -230,7 +230,7 @@ def _follow(here: Session, run: str, wait_s: float) -> int:
     from outerloop_hpc.errors import Exit  # noqa: PLC0415 - as above
     from outerloop_hpc.evolve.standing import standing  # noqa: PLC0415 - as above
 
-    spec, told = _load(here, run).spec, [""]
+    spec, told = loaded(here, run).spec, [""]
 
     def tell(states: Sequence[RunState]) -> None:
         for state in states:
@@ -242,7 +242,7 @@ def _follow(here: Session, run: str, wait_s: float) -> int:
     passed = follow(here, [run], wait_s=wait_s, tell=tell)
     if passed is Exit.PARTLY_FAILED:
         return passed
-    state = _load(here, run).state
+    state = loaded(here, run).state
     if state.ended is not None:
         talk(f"{state.ended.ending}: {state.ended.reason}")
     elif state.parked is not None:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from outerloop_hpc import __version__, collector
-from outerloop_hpc.cli import bench, changes, claims, evolve, image, orders, passes, report, runs, setup
+from outerloop_hpc.cli import applying, bench, changes, claims, evolve, image, orders, passes, report, runs, setup
 from outerloop_hpc.cli.session import Session, talk
 from outerloop_hpc.errors import Exit, OuterloopError
 
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 for part in (setup, passes, runs):
     part.register(app)
+applying.register(evolve.app)
 app.add_typer(bench.app, name="bench")
 app.add_typer(evolve.app, name="evolve")
 app.add_typer(orders.app, name="orders")
