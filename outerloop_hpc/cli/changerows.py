@@ -11,9 +11,10 @@ from outerloop_hpc.cli.cells import harmless
 from outerloop_hpc.cli.output import Column
 from outerloop_hpc.cli.threads import body_lines, field_lines, inline
 from outerloop_hpc.documents import load
-from outerloop_hpc.engine.layout import Layout
+from outerloop_hpc.engine.layout import Layout, RunFolder
+from outerloop_hpc.engine.runs import find
 from outerloop_hpc.engine.spec import RunSpec, stamp
-from outerloop_hpc.errors import Fault, OuterloopError
+from outerloop_hpc.errors import Fault, OuterloopError, UsageError
 from outerloop_hpc.forge.local import LocalForge
 from outerloop_hpc.forge.port import Change, NotThere
 from outerloop_hpc.forge.thread import Said
@@ -91,7 +92,7 @@ class Diff:
 def diff_of(layout: Layout, forge: LocalForge, opening: Said) -> Diff:
     """Compare a change with its base."""
     try:
-        spec: RunSpec = load(RunSpec, layout.run(opening.branch.rpartition("/")[2]).spec)
+        spec: RunSpec = load(RunSpec, _run_of(layout, opening.branch).spec)
         repository = Repository(forge.branches.folder)
         found = repository.changes(spec.commit, opening.commit)
     except (OuterloopError, FileNotFoundError) as error:
@@ -105,6 +106,15 @@ def diff_of(layout: Layout, forge: LocalForge, opening: Said) -> Diff:
         for one in found
     ]
     return Diff(rows, spec.commit, str(repository.folder))
+
+
+def _run_of(layout: Layout, branch: str) -> RunFolder:
+    """Return the run that proposed a branch: the last part of its name is the run's id, or a kind and the id's end."""
+    name = branch.rpartition("/")[2]
+    try:
+        return layout.run(name)
+    except UsageError:
+        return find(layout, name.rpartition("-")[2])
 
 
 def change_text(target: str, row: Mapping[str, object], events: Sequence[Said], diff: Diff) -> str:
