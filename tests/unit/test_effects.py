@@ -62,6 +62,7 @@ _MAY = {
     "evolve/arm.py _Trial._enclosure": _SCRATCH,
     "evolve/proposers/agent.py propose": _SCRATCH,
     "evolve/proposers/desk.py lay_out": _SCRATCH,
+    "cli/replaying.py _new": "an empty folder says nothing",
     "fsio.py _clear": "of a probe",
     "fsio.py _probe_folder_rename": "a probe in a folder of its own",
     "fsio.py _probe_link": "a probe in a folder of its own",

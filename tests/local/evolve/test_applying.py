@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,9 +14,9 @@ from typing import Any
 import pytest
 
 from tests.local.driver import Driver
-from tests.local.evolve.test_sweeps import Sweeps
+from tests.local.evolve.test_sweeps import EVALUATE, SETTLED, Sweeps
 from tests.local.scratch import commit
-from tests.local.site import Site, document
+from tests.local.site import CLI, Site, document, environment, wait_for
 
 pytestmark = pytest.mark.local
 
@@ -29,12 +30,19 @@ def sweep(tmp_path_factory: pytest.TempPathFactory, driver: Driver) -> Sweeps:
     (sweeps.site.source() / "dist").mkdir()
     (sweeps.site.source() / "dist" / "rate.txt").write_text(OLD, encoding="utf-8")
     (sweeps.site.source() / PATH).chmod(0o755)
-    commit(sweeps.site.source())
+    evaluate = EVALUATE.format(log=str(sweeps.log), wobble=SETTLED)
+    waiting = f"import time\nwhile os.path.exists({str(hanging(sweeps))!r}): time.sleep(0.02)\nprint(json"
+    sweeps.site.change(evaluate.replace("print(json", waiting))
     copies = "unit: cell\ncopies: [{from: solver/rate.txt, to: dist/rate.txt}]"
     sweeps.site.cli("evolve", "submit", sweeps.file(0.8, changes={"unit: cell": copies}), "--wait", "90")
     sweeps.site.save()
     shutil.copytree(sweeps.site.source(), sweeps.site.root / "saved-source")
     return sweeps
+
+
+def hanging(sweeps: Sweeps) -> Path:
+    """As long as this file is there, no benchmark comes to its end."""
+    return sweeps.log.with_name("hanging")
 
 
 @pytest.fixture
@@ -267,11 +275,7 @@ def test_a_cell_measured_again_is_equal_and_the_run_stays_as_it_is(promoted: Swe
     before = everything(site.state)
     said = json.loads(site.cli("evolve", "replay", run_of(site), found["cell"][:12], "--json").out)
     assert (said["cell"], said["equal"], said["recorded"]["arms"]) == (found["cell"], True, found["arms"])
-    assert [(row["value"], row["same"]) for row in said["rows"]] == [
-        ("word", True),
-        ("success", True),
-        ("cost", True),
-    ]
+    assert [(row["value"], row["same"]) for row in said["rows"]] == [("word", True), ("cost", True)]
     assert everything(site.state) == before
 
 
@@ -298,3 +302,28 @@ def test_a_replay_of_a_candidate_that_was_tampered_with_halts(promoted: Sweeps) 
     frozen.write_text("0.7\n", encoding="utf-8")
     cell = cells(site, "candidate")[0]["cell"]
     assert "now has the digest" in site.cli("evolve", "replay", run_of(site), cell, expect=(7,)).err
+
+
+def test_a_replay_that_is_interrupted_leaves_neither_a_process_nor_a_folder(promoted: Sweeps, tmp_path: Path) -> None:
+    site, hang, scratch = promoted.site, hanging(promoted), tmp_path / "scratch"
+    scratch.mkdir()
+    hang.touch()
+    seen, cell = promoted.executions().total(), cells(site, "candidate")[0]["cell"]
+    process = subprocess.Popen(
+        [*CLI, "--config", str(site.config), "evolve", "replay", run_of(site), cell],
+        cwd=site.root,
+        env=environment() | {"TMPDIR": str(scratch)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_for(lambda: promoted.executions().total() > seen, "the benchmark runs")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (130, ""), err
+        assert "SIGINT ended the replay" in err
+        assert list(scratch.iterdir()) == []
+    finally:
+        process.kill()
+        hang.unlink()

@@ -128,7 +128,7 @@ def test_the_help_of_all_starts_with_an_example(cli: Cli) -> None:
 
 @pytest.mark.parametrize("words", LISTS, ids=" ".join)
 def test_every_list_tells_its_columns_without_doing_anything(cli: Cli, words: tuple[str, ...], tmp_path: Path) -> None:
-    given = {"RUN": "x", "TARGET": "x", "A": "x", "B": "y", "IMAGE": "x", "NUMBER": "1", "ID": "x"}
+    given = {"RUN": "x", "TARGET": "x", "A": "x", "B": "y", "IMAGE": "x", "NUMBER": "1", "ID": "x", "CELL": "x"}
     arguments = [given[str(p.metavar)] for p in COMMANDS[words].params if p.param_type_name == "argument"]
     said = cli(*words, *arguments, "--helpformat")
     assert (said.status, said.err) == (0, "")
