@@ -7,7 +7,7 @@ import re
 import pytest
 
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.evolve.cells import measured
+from outerloop_hpc.evolve.cells import laid_out, measured
 from outerloop_hpc.evolve.findings import ArmFound, ProposalFound, Refused
 from outerloop_hpc.evolve.gate.policy import GatePolicy, Guardrail, Metric, Repeats, Success
 from outerloop_hpc.evolve.given import CellGiven
@@ -193,7 +193,7 @@ def test_a_pilot_says_what_a_plan_can_see() -> None:
     past = Past(work(pilot=4))
     planned = stage(past.work)
     past.measure(0, "pilot", [""], 4, lambda cell, name: arm(name, 10.0 + (cell.seed + len(name)) % 5))
-    known = measured(past.spec, past.work, planned, past.view)
+    known = measured(past.work, planned, laid_out(past.spec, past.work, planned), past.view)
     assert known is not None
     said: Pilot = conclude(past.spec, past.work, known)
     past.conclude(KEY, said)
