@@ -93,7 +93,11 @@ def make_sweep(folder: Path) -> Sweep:
     sweep.task(oracle=None)
     spec = sweep.layout.run(RUN).spec
     spec.parent.mkdir(parents=True)
-    spec.write_bytes(sweep.context(cell_given()).spec.encoded())
+    # A folder of its own: every job looks for what dead ones left, and /tmp of a machine with many tests is no node's.
+    own = folder / "node"
+    own.mkdir()
+    made = sweep.context(cell_given()).spec.model_copy(update={"scratch": str(own)})
+    spec.write_bytes(made.encoded())
     return sweep
 
 
