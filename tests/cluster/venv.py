@@ -16,6 +16,8 @@ from tests.cluster.rootfs import Recipe, root
 
 CHECKOUT = Path(__file__).parents[2]
 _TESTING = ("pytest", "hypothesis", "pytest-xdist", "pytest-timeout")
+#: Of the project: what sweeps decide with.
+_EXTRAS = "stats"
 _PASSED_ON = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_")
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _OF_THE_HOST = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt")
@@ -45,7 +47,7 @@ def _key(recipe: Recipe) -> str:
     """Change with the root file system, the pinned versions, and what pyproject.toml says about the package."""
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
     pins = (CHECKOUT / "requirements" / "dev.txt").read_text(encoding="utf-8")
-    return cache.digest(recipe.key, pins, repr(project["project"]), repr(project["build-system"]), *_TESTING)
+    return cache.digest(recipe.key, pins, repr(project["project"]), repr(project["build-system"]), _EXTRAS, *_TESTING)
 
 
 def _install(base: Path, target: Path, log: Path, settings: Mapping[str, str]) -> None:
@@ -56,7 +58,7 @@ def _install(base: Path, target: Path, log: Path, settings: Mapping[str, str]) -
     with Machine(plan, target.parent) as machine, log.open("w", encoding="utf-8") as report:
         for argv in (
             ["python3", "-m", "venv", VENV],
-            [*pip, "--constraint", f"{SOURCE}/requirements/dev.txt", *_TESTING, "--editable", SOURCE],
+            [*pip, "--constraint", f"{SOURCE}/requirements/dev.txt", *_TESTING, "--editable", f"{SOURCE}[{_EXTRAS}]"],
         ):
             done = machine.run(argv, env=settings, timeout=_INSTALL_LIMIT_S)
             report.write(f"$ {' '.join(argv)}\n{done.stdout}{done.stderr}")
