@@ -234,3 +234,15 @@ def test_a_table_has_a_bound_and_says_what_is_not_in_it() -> None:
     past.candidates(0, A)
     past.screen(0, [A], BETTER)
     assert "2 more pairs are in the decision's document." in written(past)
+
+
+def test_records_that_cannot_be_read_keep_no_halted_sweep_from_its_report() -> None:
+    past = Past()
+    past.candidates(0, A)
+    past.measure(0, "screen", [A], 2, BETTER)
+    broken = {key: step.model_copy(update={"payload": {"cell": 3}}) for key, step in past.state.steps.items()}
+    past.state = past.state.model_copy(update={"steps": broken})
+    past.end("halted", "generation 0: its record cannot be read")
+    text = written(past)
+    assert "Find out who changed it" in text
+    assert "## Generation 0" in text
