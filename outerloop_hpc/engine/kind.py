@@ -52,7 +52,8 @@ class View:
         unheard: keys of those that can never be: their order is not there any more.
         changes: proposed changes by their key; one that the forge has not got yet has the status ``wanted``.
         conclusions: documents that the kind concluded earlier, by their key.
-        lost_in_a_row: executions lost to the machines since the last one that left a record.
+        lost_in_a_row: executions lost to the machines since the last one that left a record; what ran out of memory
+            is not among them, since that may be its own doing.
         read_spend: adds up what the run has used; ``spend`` asks it.
     """
 
@@ -224,7 +225,7 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
 
 def _lost_in_a_row(state: RunState) -> int:
     tries = [one for step in state.steps.values() for one in step.tries if one.ended_at is not None]
-    lost = [one for one in tries if one.outcome in {"lost", "out_of_memory"} and not one.forgiven]
+    lost = [one for one in tries if one.outcome == "lost" and not one.forgiven]
     if not lost:
         return 0
     done = max((one.ended_at for one in tries if one.outcome == "done" and one.ended_at), default=None)

@@ -24,8 +24,8 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from outerloop_hpc.documents import Value
 from outerloop_hpc.engine.clearing import clear
-from outerloop_hpc.slurm.localjobs import ProcessId
 from outerloop_hpc.slurm.processes import alive, this_process
+from outerloop_hpc.slurm.processid import ProcessId
 
 _log = logging.getLogger(__name__)
 

@@ -30,21 +30,22 @@ def allowance(budget: Budget, view: View, more: Sequence[StepSpec]) -> Allowance
     new = [step for step in more if step.key not in view.steps]
     if not new:
         return Allowance("go")
-    if over := _late(budget, view) or _cells(budget, view, new) or _money(budget, view):
+    if over := _late(budget, view) or _cells(budget, view, new) or _money(budget, view, new):
         return Allowance("over", over)
     judged = [_within(*one, settling=view.spend.settling) for one in _hours(budget, view, new)]
     return next((one for word in ("over", "wait") for one in judged if one.word == word), Allowance("go"))
 
 
-def _within(unit: str, most: float, used: float, asked: float, wanted: float, *, settling: bool) -> Allowance:
-    if used + wanted > most:
-        return Allowance("over", f"{used:.2f} {unit} hours are used and {wanted:.2f} more wanted, it may use {most:g}")
-    if used + asked + wanted <= most:
+def _within(unit: str, most: float, held: _Held, *, settling: bool) -> Allowance:
+    used, asked, (likely, at_most) = held
+    if used + likely > most:
+        return Allowance("over", f"{used:.2f} {unit} hours are used and {likely:.2f} more wanted, it may use {most:g}")
+    if used + asked + at_most <= most:
         return Allowance("go")
     if settling:
         return Allowance("wait", "accounting will say what the last cells have used")
     said = f"{used:.2f} {unit} hours are used, up to {asked:.2f} more are under way or were never measured"
-    return Allowance("over", f"{said}, {wanted:.2f} more are wanted, it may use {most:g}")
+    return Allowance("over", f"{said}, {at_most:.2f} more are wanted, it may use {most:g}")
 
 
 def _late(budget: Budget, view: View) -> str:
@@ -67,26 +68,39 @@ def money(view: View) -> float:
     return sum(ProposalFound.model_validate(payload).money for payload in found if "candidates" in payload)
 
 
-def _money(budget: Budget, view: View) -> str:
-    if budget.money is None or (spent := money(view)) < budget.money:
+def _money(budget: Budget, view: View, new: Sequence[StepSpec]) -> str:
+    # Cells cost no money: what was proposed and paid for is measured.
+    if budget.money is None or all(step.job == JOB for step in new) or (spent := money(view)) < budget.money:
         return ""
     return f"proposals cost {spent:.2f}, it may spend {budget.money:g}"
 
 
-def _hours(budget: Budget, view: View, new: Sequence[StepSpec]) -> list[tuple[str, float, float, float, float]]:
+#: Hours used, the most that is still open, and what new steps will use: likely, and at most.
+_Held = tuple[float, float, tuple[float, float]]
+
+
+def _hours(budget: Budget, view: View, new: Sequence[StepSpec]) -> list[tuple[str, float, _Held]]:
     spend = view.spend
     settled = sum(1 for key in view.outcomes if view.steps[key].job == JOB)
-    found = []
+    found: list[tuple[str, float, _Held]] = []
     if budget.cpu_hours is not None:
-        wanted = _expected(spend.cpu_hours, settled, [s.resources.minutes * s.resources.cpus for s in new])
-        found.append(("CPU", budget.cpu_hours, spend.cpu_hours, spend.asked_cpu_hours, wanted))
+        minutes = [one.resources.minutes * one.resources.cpus for one in new]
+        used, asked = spend.cpu_hours, spend.asked_cpu_hours
+        found.append(("CPU", budget.cpu_hours, (used, asked, _expected(used, asked, settled, minutes))))
     if budget.gpu_hours is not None:
-        wanted = _expected(spend.gpu_hours, settled, [s.resources.minutes * s.resources.gpus for s in new])
-        found.append(("GPU", budget.gpu_hours, spend.gpu_hours, spend.asked_gpu_hours, wanted))
+        minutes = [one.resources.minutes * one.resources.gpus for one in new]
+        used, asked = spend.gpu_hours, spend.asked_gpu_hours
+        found.append(("GPU", budget.gpu_hours, (used, asked, _expected(used, asked, settled, minutes))))
     return found
 
 
-def _expected(used: float, settled: int, minutes: Sequence[int]) -> float:
-    """Hours that new steps will probably use, never more than they ask for."""
+def _expected(used: float, asked: float, settled: int, minutes: Sequence[int]) -> tuple[float, float]:
+    """Hours that new steps will use: by the mean of what is measured, and with all that is not yet; never over the ask.
+
+    While accounting of settled cells is awaited the first is too low; only the second may let anything go.
+    """
     most = sum(minutes) / 60
-    return min(most, used / settled * len(minutes)) if settled and used else most
+    if not (settled and used):
+        return most, most
+    each = len(minutes) / settled
+    return min(most, used * each), min(most, (used + asked) * each)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from pydantic import ValidationError
 
 from outerloop_hpc.engine.kind import Outcome, View
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, digest_of, step_spec
@@ -52,7 +54,8 @@ def seed_of(work: EvolveWork, stage: Stage, task: str, repeat: int) -> int:
 
 def cells_of(work: EvolveWork, stage: Stage) -> list[CellGiven]:
     """Return the cells of a stage. The incumbent is measured once for all candidates, unless a cell is a whole pair."""
-    told = {task.id: task.model_dump(mode="json") for task in work.tasks}
+    # Without defaults: what a later version adds to a task must not make other cells of those that are finished.
+    told = {task.id: digest_of(task.model_dump(mode="json", exclude_defaults=True)) for task in work.tasks}
     found: list[CellGiven] = []
 
     def add(task: str, repeat: int, overlay: str, *arms: Arm) -> None:
@@ -70,9 +73,15 @@ def cells_of(work: EvolveWork, stage: Stage) -> list[CellGiven]:
     return found
 
 
+def laid_out(spec: RunSpec, work: EvolveWork, stage: Stage) -> list[tuple[StepSpec, CellGiven]]:
+    """Return the steps of a stage, each with its cell; those that the run has already have the same keys."""
+    tasks = {task.id: task for task in work.tasks}
+    return [(_step(spec, work, tasks[cell.task], stage, cell), cell) for cell in cells_of(work, stage)]
+
+
 def steps_of(spec: RunSpec, work: EvolveWork, stage: Stage) -> tuple[StepSpec, ...]:
-    """Return the steps of a stage; those that the run has already have the same keys."""
-    return tuple(_step(spec, work, work.task(cell.task), stage, cell) for cell in cells_of(work, stage))
+    """Return the steps of a stage."""
+    return tuple(step for step, _ in laid_out(spec, work, stage))
 
 
 def _step(spec: RunSpec, work: EvolveWork, task: Task, stage: Stage, cell: CellGiven) -> StepSpec:
@@ -82,7 +91,7 @@ def _step(spec: RunSpec, work: EvolveWork, task: Task, stage: Stage, cell: CellG
         cause=f"{stage.name} of generation {stage.generation}",
         body=CELL_BODY,
         resources=task.resources,
-        parameters=cell.model_dump(mode="json"),
+        parameters=cell.model_dump(mode="json", exclude_defaults=True),
         max_tries=work.max_tries,
         round_=stage.generation,
         longer=_LONGER,
@@ -113,18 +122,18 @@ class Measured:
         return {task: count for task, count in found.items() if count}
 
 
-def measured(spec: RunSpec, work: EvolveWork, stage: Stage, view: View) -> Measured | None:
-    """Return what the cells of a stage say; ``None`` while one of them is not settled."""
+def measured(work: EvolveWork, stage: Stage, laid: Sequence[tuple[StepSpec, CellGiven]], view: View) -> Measured | None:
+    """Return what the cells of a stage, as they were ``laid_out``, say; ``None`` while one of them is not settled."""
+    if any(step.key not in view.outcomes for step, _ in laid):
+        return None
     readings: dict[tuple[str, int, str, Arm], Reading] = {}
     broken: list[str] = []
-    cells = cells_of(work, stage)
-    for step, cell in zip(steps_of(spec, work, stage), cells, strict=True):
-        outcome = view.outcomes.get(step.key)
-        if outcome is None:
-            return None
-        if outcome.word == "record" and outcome.record_outcome == "refused":
-            broken.append(f"cell {cell.cell} ({cell.task}): {outcome.reason}")
-        for arm, reading in _readings(cell, outcome).items():
+    for step, cell in laid:
+        found = _readings(cell, view.outcomes[step.key])
+        if isinstance(found, str):
+            broken.append(f"cell {cell.cell} ({cell.task}): {found}")
+            found = _missing(cell, found)
+        for arm, reading in found.items():
             readings[cell.task, cell.repeat, cell.overlay, arm] = reading
 
     def pair(task: str, repeat: int, digest: str) -> Pair:
@@ -143,16 +152,39 @@ def measured(spec: RunSpec, work: EvolveWork, stage: Stage, view: View) -> Measu
     return Measured(pairs, tuple(broken))
 
 
-def _readings(cell: CellGiven, outcome: Outcome) -> dict[Arm, Reading]:
-    """Return a reading for each arm of a settled cell; what no record tells is missing, and never made up."""
+def _readings(cell: CellGiven, outcome: Outcome) -> dict[Arm, Reading] | str:
+    """Return a reading for each arm of a settled cell, or why its record is not to be believed.
+
+    What no record tells is missing, and never made up.
+    """
+    if outcome.word == "record" and outcome.record_outcome == "refused":
+        return outcome.reason or "it was refused"
     if outcome.word == "record" and outcome.record_outcome == "completed":
-        found = CellFound.model_validate(outcome.payload)
-        return {arm.arm: _reading(cell, found, arm) for arm in found.arms}
+        try:
+            found = CellFound.model_validate(outcome.payload)
+        except ValidationError as error:
+            return f"its record cannot be read: {error.errors()[0]['msg']}"
+        return _foreign(cell, found) or {arm.arm: _reading(cell, found, arm) for arm in found.arms}
     reason = f"{outcome.word}: {outcome.reason}" if outcome.reason else outcome.word
     if outcome.word == "out of memory" and cell.arms == ("candidate",):
-        # It had twice the memory that sufficed for the incumbent.
+        # It was tried again with twice the memory; where that did not suffice for the incumbent either, the pair lacks
+        # the incumbent's reading all the same.
         return {"candidate": Reading(word="failed", reason=reason, cell=cell.cell)}
-    return {arm: Reading(word="missing", reason=reason, node=outcome.node, cell=cell.cell) for arm in cell.arms}
+    return _missing(cell, reason, outcome.node)
+
+
+def _missing(cell: CellGiven, reason: str, node: str = "") -> dict[Arm, Reading]:
+    return {arm: Reading(word="missing", reason=reason, node=node, cell=cell.cell) for arm in cell.arms}
+
+
+def _foreign(cell: CellGiven, found: CellFound) -> str:
+    """Say what in a record is of another cell than the one that was asked for; empty when nothing is."""
+    if (found.cell, found.task, found.seed) != (cell.cell, cell.task, cell.seed):
+        return f"its record is of cell {found.cell} ({found.task}, seed {found.seed})"
+    if sorted(one.arm for one in found.arms) != sorted(cell.arms):
+        return f"its record has the arms {', '.join(one.arm for one in found.arms)}, not {', '.join(cell.arms)}"
+    wrong = [one.overlay for one in found.arms if one.overlay not in {"", cell.overlay}]
+    return f"its record is of overlay {wrong[0][:12]}, not {cell.overlay[:12]}" if wrong else ""
 
 
 def _reading(cell: CellGiven, found: CellFound, arm: ArmFound) -> Reading:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from pydantic import ValidationError
+
 from outerloop_hpc.engine.kind import Outcome, View
 from outerloop_hpc.engine.spec import RunSpec, StepSpec
-from outerloop_hpc.evolve.cells import Measured, Stage, StageName, measured, steps_of
+from outerloop_hpc.evolve.cells import Measured, Stage, StageName, laid_out, measured
 from outerloop_hpc.evolve.findings import Candidate, ProposalFound
-from outerloop_hpc.evolve.gate.levels import planned
+from outerloop_hpc.evolve.gate.evidence import gather
+from outerloop_hpc.evolve.gate.levels import LEAST_A_TASK, planned
+from outerloop_hpc.evolve.gate.paired import lopsided
+from outerloop_hpc.evolve.gate.screening import Screened
 from outerloop_hpc.evolve.work import EvolveWork
 
 PROPOSE = "propose"
@@ -32,23 +37,32 @@ class Proposal:
     candidates: tuple[Candidate, ...] = ()
     failed: str = ""
     exhausted: bool = False
-    broken: str = ""
 
 
 def proposed(outcome: Outcome, known: frozenset[str]) -> Proposal:
     """Read a settled proposal; overlays that were measured before are not measured again."""
     if outcome.word != "record":
         return Proposal(failed=f"{outcome.word}: {outcome.reason}")
-    if outcome.record_outcome == "refused":
-        return Proposal(broken=outcome.reason or "it was refused")
     if outcome.record_outcome != "completed":
         return Proposal(failed=outcome.reason or outcome.record_outcome)
-    found = ProposalFound.model_validate(outcome.payload)
+    try:
+        found = ProposalFound.model_validate(outcome.payload)
+    except ValidationError as error:
+        return Proposal(failed=f"its record cannot be read: {error.errors()[0]['msg']}")
     new = tuple(one for one in found.candidates if one.digest not in known)
     if new or found.exhausted:
         return Proposal(new, exhausted=found.exhausted)
     old = [f"{one.origin}: was measured before" for one in found.candidates]
     return Proposal(failed="; ".join([*(one.reason for one in found.refused), *old]) or "it proposed nothing")
+
+
+def lacking(screened: Screened) -> bool:
+    """Say whether a candidate was not judged for want of whole pairs: what machines lose is no verdict."""
+    for one in screened.candidates:
+        evidence = gather(screened.policy, [row.pair for row in one.rows], screened.tasks, None)
+        if any(lopsided(evidence)) or any(len(task.judged) < LEAST_A_TASK for task in evidence.tasks):
+            return True
+    return False
 
 
 def proposals(view: View) -> dict[int, StepSpec]:
@@ -83,8 +97,8 @@ def filled(spec: RunSpec, work: EvolveWork, stage: Stage, view: View) -> Filled:
     """
     first = dict(stage.repeats)
     while True:
-        steps = steps_of(spec, work, stage)
-        found = measured(spec, work, stage, view)
+        laid = laid_out(spec, work, stage)
+        steps, found = tuple(step for step, _ in laid), measured(work, stage, laid, view)
         if found is None:
             return Filled(stage, None, steps)
         more = {

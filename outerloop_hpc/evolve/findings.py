@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from outerloop_hpc.documents import Value
 from outerloop_hpc.evolve.gate.pairs import Arm
@@ -66,3 +67,19 @@ class ProposalFound(Value):
     refused: tuple[Refused, ...] = ()
     exhausted: bool = False
     money: float = 0.0
+
+
+def cell_found(payload: Mapping[str, Any]) -> CellFound | None:
+    """Read a cell's record; None where it cannot be read, which is for the plan to halt on, not for reports."""
+    try:
+        return CellFound.model_validate(payload)
+    except ValidationError:
+        return None
+
+
+def proposal_found(payload: Mapping[str, Any]) -> ProposalFound:
+    """Read a proposal's record; one that cannot be read brought nothing."""
+    try:
+        return ProposalFound.model_validate(payload)
+    except ValidationError:
+        return ProposalFound()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from outerloop_hpc.engine.kind import View
 from outerloop_hpc.engine.spec import StepSpec
 from outerloop_hpc.evolve.course import Proposal, confirming_key, proposals, proposed, screening_key
-from outerloop_hpc.evolve.findings import ProposalFound
+from outerloop_hpc.evolve.findings import ProposalFound, proposal_found
 from outerloop_hpc.evolve.gate import levels
 from outerloop_hpc.evolve.gate.decision import GateDecision
 from outerloop_hpc.evolve.gate.screening import CandidateScreened, Screened
@@ -65,7 +65,7 @@ def _generation(work: EvolveWork, view: View, steps: Mapping[int, StepSpec], num
     return Generation(
         number,
         proposed(outcome, _known(view, steps, number)),
-        ProposalFound.model_validate(outcome.payload) if brought else ProposalFound(),
+        proposal_found(outcome.payload) if brought else ProposalFound(),
         None if screening is None else Screened.model_validate(screening),
         tuple(GateDecision.model_validate(view.conclusions[key]) for key in keys if key in view.conclusions),
     )
@@ -75,4 +75,4 @@ def _known(view: View, steps: Mapping[int, StepSpec], number: int) -> frozenset[
     """Return the overlays that earlier generations brought."""
     keys = [step.key for earlier, step in steps.items() if earlier < number]
     found = [view.outcomes[key].payload for key in keys if key in view.outcomes]
-    return frozenset(str(one["digest"]) for payload in found for one in payload.get("candidates", ()))
+    return frozenset(one.digest for payload in found for one in proposal_found(payload).candidates)

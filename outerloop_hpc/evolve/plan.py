@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from outerloop_hpc.documents import Document
-from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Post, Submit, View
+from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Outcome, Post, Submit, View
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
 from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.errors import UsageError
 from outerloop_hpc.evolve import pilot, promotion, report, selection
 from outerloop_hpc.evolve.allowance import allowance
 from outerloop_hpc.evolve.cells import JOB, Measured, Stage
@@ -18,6 +19,7 @@ from outerloop_hpc.evolve.course import (
     PROPOSE,
     confirming_key,
     filled,
+    lacking,
     proposals,
     proposed,
     screening_key,
@@ -25,13 +27,13 @@ from outerloop_hpc.evolve.course import (
 )
 from outerloop_hpc.evolve.gate import levels
 from outerloop_hpc.evolve.gate.decide import decide
-from outerloop_hpc.evolve.gate.screening import screen
+from outerloop_hpc.evolve.gate.screening import Screened, screen
 from outerloop_hpc.evolve.given import PROPOSE_BODY
 from outerloop_hpc.evolve.work import KIND, EvolveWork, work_of
 
 #: So many generations in a row without a candidate end a sweep.
 _MOST_FAILED = 3
-#: Executions lost in a row that stop a sweep: so many, or this share of the cells that are under way.
+#: Executions lost in a row that stop a sweep: so many, or this share of its present stage, whichever is more.
 _LOST, _LOST_SHARE = 5, 0.2
 
 
@@ -42,7 +44,7 @@ class EvolveKind:
 
     def plan(self, view: View) -> tuple[Decision, ...]:
         """Say what the sweep needs now."""
-        if view.under_way and not view.lost_in_a_row and not _stopped(view):
+        if view.under_way and view.lost_in_a_row < _LOST and not _stopped(view):
             # Cells run for hours: a pass that finds nothing new need not read the sweep.
             return ()
         return _Planner.of(view).decisions()
@@ -61,7 +63,12 @@ class EvolveKind:
 
 
 def _stopped(view: View) -> bool:
-    return any(one.word == "cancelled by a person" for one in view.outcomes.values())
+    """Whether a person cancelled a job, or one found something that is not what was frozen."""
+    return any(one.word == "cancelled by a person" or _refused(one) for one in view.outcomes.values())
+
+
+def _refused(outcome: Outcome) -> bool:
+    return outcome.word == "record" and outcome.record_outcome == "refused"
 
 
 #: What a generation needs now: decisions, nothing but time, or ``None`` when it is over and was not promoted.
@@ -72,7 +79,7 @@ _Need = tuple[Decision, ...] | None
 class _Planner:
     """One look at a sweep: the generations are gone through, and the first that is not over says what is needed.
 
-    ``word`` and ``last`` are the verdict so far.
+    ``word`` and ``last`` are the verdict so far; no word before a gate has spoken.
     """
 
     view: View
@@ -80,7 +87,8 @@ class _Planner:
     work: EvolveWork
     known: set[str] = field(default_factory=set)
     failed: int = 0
-    word: str = "kept"
+    word: str = ""
+    exhausted: bool = False
     last: str = "no generation came to a gate"
 
     @classmethod
@@ -100,20 +108,41 @@ class _Planner:
             need = self._generation(generation)
             if need is not None:
                 return need
-        return (End(self.word, self.last, {}),)
+        return (End(self.word or "proposer gave up", self.last, {}),)
 
     def _troubles(self) -> Iterator[Decision]:
         """Yield what stops a sweep whatever its generations say."""
-        lost, open_ = self.view.lost_in_a_row, [key for key in self.view.steps if key not in self.view.outcomes]
-        cells = sum(1 for step in self.view.steps.values() if step.job == JOB)
-        if open_ and lost >= max(_LOST, math.ceil(_LOST_SHARE * cells)):
-            reason = f"{lost} executions in a row were lost to the machines"
-            yield Cancel(tuple(open_), reason)
-            yield Ask(f"{reason}; the rest was cancelled. Mend the cause, then {self._resume()}", reason)
+        refused = [(key, one) for key, one in self.view.outcomes.items() if _refused(one)]
+        if refused:
+            # At once: what is under way measures what nobody froze, and its end would change nothing.
+            (key, one), more = refused[0], len(refused) - 1
+            also = f" (and {more} more jobs)" if more else ""
+            said = f"{key} ({self.view.steps[key].cause}): {one.reason or 'it was refused'}{also}"
+            yield End("halted", f"{said}; nothing is decided on this evidence", {})
+        yield from self._losing()
         cancelled = [one for one in self.view.outcomes.values() if one.word == "cancelled by a person"]
         if cancelled:
             which = "a job of it" if len(cancelled) == 1 else f"{len(cancelled)} jobs of it"
             yield Ask(f"somebody cancelled {which}: {self._resume()}", cancelled[0].reason)
+
+    def _losing(self) -> Iterator[Decision]:
+        """Stop a stage whose executions are lost one after the other, before its cells use up their tries."""
+        view, lost = self.view, self.view.lost_in_a_row
+        if lost < _LOST:
+            return
+        open_ = [key for key in view.steps if key not in view.outcomes]
+        # Where cells have one try only, a stage may be lost before anything of it can be cancelled.
+        given_up = [key for key, one in view.outcomes.items() if one.word == "tries exhausted"]
+        stages = {view.steps[key].cause for key in open_ or given_up}
+        cells = sum(1 for step in view.steps.values() if step.job == JOB and step.cause in stages)
+        most = max(_LOST, math.ceil(_LOST_SHARE * cells))
+        if lost < most or not (open_ or len(given_up) >= most):
+            return
+        reason = f"{lost} executions in a row were lost to the machines"
+        if open_:
+            yield Cancel(tuple(open_), reason)
+        rest = "; the rest was cancelled" if open_ else ""
+        yield Ask(f"{reason}{rest}. Mend the cause, then {self._resume()}", reason)
 
     def _resume(self) -> str:
         run = self.spec.run
@@ -123,7 +152,10 @@ class _Planner:
         """Measure the incumbent beside itself: what of all that varies is not the candidate's doing."""
         known = self.view.conclusions.get(pilot.KEY)
         if known is None:
-            return self._concluded(pilot.stage(self.work), pilot.KEY, "measure the spread", self._pilot)
+            try:
+                return self._concluded(pilot.stage(self.work), pilot.KEY, "measure the spread", self._pilot)
+            except UsageError as thin:
+                return (End("insufficient", str(thin), {}),)
         return (End(pilot.ENDING, pilot.told(known, self.work.gate), {"conclusion": pilot.KEY}),)
 
     def _pilot(self, _generation: int, found: Measured) -> tuple[Document, str]:
@@ -133,10 +165,8 @@ class _Planner:
     def _generation(self, generation: int) -> _Need:
         step = proposals(self.view).get(generation)
         if step is None:
-            return self._propose(generation)
+            return self._exhausted(generation) if self.exhausted else self._propose(generation)
         found = proposed(self.view.outcomes[step.key], frozenset(self.known))
-        if found.broken:
-            return (End("halted", f"generation {generation}: {found.broken}", {}),)
         if found.failed:
             self.failed += 1
             self.last = f"generation {generation}: {found.failed}"
@@ -144,11 +174,14 @@ class _Planner:
                 return None
             return (End("proposer gave up", f"{self.failed} in a row brought no candidate; {self.last}", {}),)
         if not found.candidates:
-            word = "exhausted" if self.word == "kept" else self.word
-            return (End(word, f"the proposer had no more ideas in generation {generation}; {self.last}", {}),)
-        self.failed = 0
+            return self._exhausted(generation)
+        self.failed, self.exhausted = 0, found.exhausted
         self.known |= {one.digest for one in found.candidates}
         return self._screened(generation, [one.digest for one in found.candidates])
+
+    def _exhausted(self, generation: int) -> _Need:
+        word = self.word if self.word == "insufficient" else "exhausted"
+        return (End(word, f"the proposer had no more ideas for generation {generation}; {self.last}", {}),)
 
     def _propose(self, generation: int) -> _Need:
         given = selection.given(self.work, self.view, generation)
@@ -183,7 +216,8 @@ class _Planner:
             return (End("harness broken", str(known["reason"]), {"conclusion": key}),)
         if known["decision"] == "confirm":
             return self._confirmed(generation, str(known["chosen"]))
-        self.word, self.last = "kept", f"generation {generation}: {known['reason']}"
+        self.word = "insufficient" if lacking(Screened.model_validate(known)) else "kept"
+        self.last = f"generation {generation}: {known['reason']}"
         return None
 
     def _confirmed(self, generation: int, digest: str) -> _Need:

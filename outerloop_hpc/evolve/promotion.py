@@ -105,7 +105,8 @@ def applicable(spec: RunSpec, state: RunState, now: datetime) -> Promotion:
 
     Raises:
         NotApplicable: nothing was promoted, or the evidence has expired.
-        Unfounded: the decision does not follow from its own pairs; it was changed.
+        Unfounded: the decision does not follow from its own pairs, or was made on other terms than the sweep's; it was
+            changed.
     """
     found = promotion(spec, state)
     if found is None:
@@ -113,10 +114,12 @@ def applicable(spec: RunSpec, state: RunState, now: datetime) -> Promotion:
         raise NotApplicable(f"{spec.run} promoted nothing: {said}")
     if now > found.expires_at:
         raise NotApplicable(
-            f"{spec.run}: its evidence expired on {found.expires_at:%Y-%m-%d}; submit the sweep again for fresh pairs"
+            f"{spec.run}: its evidence expired on {found.expires_at:%Y-%m-%d}; submit the sweep again, under another "
+            "name so that its seeds are fresh ones"
         )
     if now < found.decided_at - _CLOCKS:
         raise NotApplicable(f"{spec.run} was decided in the future by this host's clock; set the clock, then apply")
+    _same_terms(spec, work_of(spec), found)
     again = recompute(found.decision)
     if again.encoded() != found.decision.encoded() or again.decision != "promote":
         raise Unfounded(
@@ -125,6 +128,17 @@ def applicable(spec: RunSpec, state: RunState, now: datetime) -> Promotion:
             f"`outerloop-hpc evolve gate {spec.run} --recompute` shows both"
         )
     return found
+
+
+def _same_terms(spec: RunSpec, work: EvolveWork, found: Promotion) -> None:
+    """Raise Unfounded when a decision goes by another policy, other tasks or another sweep than this one."""
+    made = found.decision
+    terms = (made.policy, made.tasks, made.generation, made.salt)
+    if terms != (work.gate, tuple(sorted(task.id for task in work.tasks)), found.generation, work.document):
+        raise Unfounded(
+            f"{spec.run}: the decision was not made on this sweep's terms (its policy, tasks, generation or document "
+            "differ); nothing is applied. Somebody changed the journal"
+        )
 
 
 def documents(spec: RunSpec, state: RunState) -> Mapping[str, bytes]:

@@ -11,7 +11,7 @@ from typing import Any
 from outerloop_hpc.documents import Value
 from outerloop_hpc.engine.kind import Outcome, View
 from outerloop_hpc.evolve.cells import JOB
-from outerloop_hpc.evolve.findings import ArmFound, CellFound
+from outerloop_hpc.evolve.findings import ArmFound, cell_found
 from outerloop_hpc.evolve.generation import Generation, generations
 from outerloop_hpc.evolve.given import CellGiven, Prior, ProposeGiven, Told
 from outerloop_hpc.evolve.work import AskTell, EvolveWork
@@ -120,7 +120,8 @@ def _place(row: EvidenceRow) -> tuple[object, ...]:
 def _arms(cell: CellGiven, outcome: Outcome) -> tuple[ArmFound, ...]:
     """Return what a settled cell says of its arms; nothing where only the machines are to blame."""
     if outcome.word == "record" and outcome.record_outcome == "completed":
-        return CellFound.model_validate(outcome.payload).arms
+        found = cell_found(outcome.payload)
+        return () if found is None else found.arms
     if outcome.word == "out of memory" and cell.arms == ("candidate",):
         return (ArmFound(arm="candidate", overlay=cell.overlay, word="out-of-memory", reason=outcome.reason),)
     return ()

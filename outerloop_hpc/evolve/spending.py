@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from outerloop_hpc.engine.spec import StepSpec
 from outerloop_hpc.engine.state import NEVER_STARTED, RunState, Submission
 from outerloop_hpc.evolve.cells import JOB
-from outerloop_hpc.evolve.findings import ArmFound, CellFound
+from outerloop_hpc.evolve.findings import ArmFound, cell_found
 from outerloop_hpc.evolve.given import CellGiven
 
 
@@ -73,18 +73,19 @@ def arm_spending(state: RunState) -> tuple[ArmSpent, ...]:
         last = step.last
         if step.spec.job != JOB or step.settled() != "record" or last is None or last.record_outcome != "completed":
             continue
-        for arm in CellFound.model_validate(step.payload).arms:
+        found = cell_found(step.payload)
+        for arm in found.arms if found is not None else ():
             groups[_stage(step.spec), arm.arm].append(arm)
     return tuple(
         ArmSpent(
             stage,
             arm,
-            len(found),
+            len(taken),
             # An execution that took no time at all did not come to its command.
-            _sum(one.seconds or None for one in found),
-            _sum(one.cpu_s or None for one in found),
+            _sum(one.seconds or None for one in taken),
+            _sum(one.cpu_s or None for one in taken),
         )
-        for (stage, arm), found in sorted(groups.items())
+        for (stage, arm), taken in sorted(groups.items())
     )
 
 

@@ -13,19 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from outerloop_hpc.slurm.port import AccountingRow, QueueRow
+from outerloop_hpc.slurm.processid import ProcessId
 
 #: How long a submitted controller may take to show up, in seconds.
 STARTUP_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessId:
-    """A process that cannot be mistaken for a later one with the same number."""
-
-    pid: int
-    ticks: int
-    boot: str
-    host: str
 
 
 Alive = Callable[[ProcessId], bool | None]

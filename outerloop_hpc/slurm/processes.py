@@ -6,7 +6,7 @@ import os
 import socket
 from pathlib import Path
 
-from outerloop_hpc.slurm.localjobs import ProcessId
+from outerloop_hpc.slurm.processid import ProcessId
 
 
 def boot_id() -> str:

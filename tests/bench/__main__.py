@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.bench import (
+    cell_overhead,
     forge_calls,
     gate,
     help_latency,
@@ -32,6 +33,7 @@ BENCHMARKS: Mapping[str, Callable[[], list[Figure]]] = {
     "forge_calls_per_tick": forge_calls.measure,
     "journal_commit": journal_commit.measure,
     "job_overhead": job_overhead.measure,
+    "cell_overhead": cell_overhead.measure,
     "gate": gate.measure,
 }
 

@@ -12,6 +12,7 @@ import pytest
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.state import RunState
 from tests.cluster.cluster import Cluster
+from tests.cluster.configuration import NODES
 from tests.slurm.project import PATIENT, Project
 
 _RATES = {"incumbent": 1.0, "candidate": 0.8}
@@ -78,12 +79,13 @@ class Sweeps:
 
     def trap(self, task: str, seed: int, arm: str, times: int = 1) -> str:
         """Let the first executions of a cell hang; returns the cell's name."""
-        name = f"{task}-{seed}-{_RATES[arm]}"
+        name = _named(task, seed, arm)
         for number in range(times):
             self.project.write(f"traps/{name}.trap{number}", "")
         return name
 
     def executions(self) -> Counter[str]:
+        """How often each cell's command began, by the cell's name, in all sweeps."""
         return Counter(self.project.cluster.read(f"{self.traps}/executions").splitlines())
 
     def decided(self, run: str) -> tuple[str, list[Any]]:
@@ -113,8 +115,9 @@ class Sweeps:
 
 
 def once(state: RunState) -> bool:
-    """Whether every step has exactly one result."""
-    return all([one.outcome for one in step.tries].count("done") == 1 for step in state.steps.values())
+    """Whether every step has exactly one result, and nothing was submitted of it once it had that."""
+    outcomes = [[one.outcome for one in step.tries] for step in state.steps.values()]
+    return all(tried.count("done") == 1 and tried[-1] == "done" for tried in outcomes)
 
 
 @pytest.fixture
@@ -168,27 +171,37 @@ def test_killed_preempted_timed_out_and_lost_cells_and_a_stop_change_no_decision
     assert {"PREEMPTED", "NODE_FAIL"} <= _words(project, disturbed)
     assert sum(again.values()) <= tried["lost"] + tried["timed_out"]
 
-    _stopped_half_way(sweeps, decision, rows)
+    _stopped_half_way(sweeps, decision, rows, ("two", seeds["two", 1], "candidate"))
 
 
-def _stopped_half_way(sweeps: Sweeps, decision: str, rows: list[Any]) -> None:
-    """The same sweep once more: stopped when half of its cells have their result, and resumed."""
-    project, before = sweeps.project, sweeps.executions()
+def _stopped_half_way(sweeps: Sweeps, decision: str, rows: list[Any], slow: tuple[str, int, str]) -> None:
+    """The same sweep once more: stopped when half of its cells have their result and one hangs, and resumed."""
+    project, before, hanging = sweeps.project, sweeps.executions(), sweeps.trap(*slow)
     run = sweeps.submit()
-    project.pass_until(lambda: sweeps.done(run) >= 30, "half of the cells")
+    project.pass_until(lambda: sweeps.done(run) >= 30 and len(project.patients()) == 1, "half of the cells")
     project.done("evolve", "cancel", run, "--reason", "the cluster is needed", status=0)
-    finished = {key for key, step in project.state(run).steps.items() if step.settled() == "record"}
+    stopped = project.state(run).steps
+    finished = {key for key, step in stopped.items() if step.settled() == "record"}
     project.settle(run, phase="parked")
     project.pass_until(lambda: not list(project.state(run).open_tries()), "nothing of it under way")
     project.done("evolve", "resume", run, "--reason", "it is free again")
     (state,) = project.settle(run)
     assert sweeps.decided(run) == (decision, rows)
     assert once(state)
-    assert len(finished) >= 30
     assert all(len(state.steps[key].tries) == 1 for key in finished), "what was finished is never measured again"
+    ran = sweeps.executions() - before
+    given = [stopped[key].spec.parameters for key in finished if stopped[key].spec.job == "cell"]
+    names = [_named(one["task"], one["seed"], *one["arms"]) for one in given]
+    assert len(names) >= 30
+    assert ({ran[name] for name in names}, ran[hanging]) == ({1}, 2)
     withdrawn = sum(one.outcome == "withdrawn" for step in state.steps.values() for one in step.tries)
     cells = sum(step.spec.job == "cell" for step in state.steps.values())
-    assert sum((sweeps.executions() - before).values()) <= cells + withdrawn
+    assert cells < ran.total() <= cells + withdrawn
+
+
+def _named(task: str, seed: int, arm: str) -> str:
+    """What the benchmark calls a cell."""
+    return f"{task}-{seed}-{_RATES[arm]}"
 
 
 def _seeds(state: RunState) -> dict[tuple[str, int], int]:
@@ -209,13 +222,24 @@ def _outcomes(project: Project, run: str) -> set[str]:
     return {one.outcome for one in _tries(project, run)}
 
 
-def test_a_sweep_comes_to_its_verdict_without_any_tick(project: Project) -> None:
-    """In its container, where the cluster has one: each of its jobs wakes the next step."""
+def test_submit_returns_at_once_and_the_sweep_comes_to_its_verdict_without_any_tick(project: Project) -> None:
+    """In its container, where the cluster has one: each of its jobs wakes the next step.
+
+    Nothing can run while it is submitted, so whoever waited for a job would wait for ever.
+    """
     project.make({".outerloop.yaml": _CONTRACT, "evaluate.py": _PLAIN, "rate.txt": "1.0\n"})
     sweep = re.sub(r"(?m)^  - \{id: t.*\n", "", _SWEEP)
     sweep = sweep.replace("screen: 2, confirm: 10, most: 10", "screen: 3, confirm: 5, most: 5")
     project.write("sweep.yaml", sweep)
-    run = project.done("evolve", "submit", "sweep.yaml").strip()
+    cluster, nodes = project.cluster, ",".join(NODES)
+    cluster.check(["scontrol", "update", f"nodename={nodes}", "state=drain", "reason=test"])
+    try:
+        run = project.done("evolve", "submit", "sweep.yaml").strip()
+        begun = project.state(run)
+        assert [(step.spec.job, step.settled()) for step in begun.steps.values()] == [("propose", None)]
+        assert [one.status for one in begun.submissions.values()] == ["bound"]
+    finally:
+        cluster.check(["scontrol", "update", f"nodename={nodes}", "state=resume"])
     project.wait(lambda: project.state(run).closed, "the run closed by its own jobs", 240)
     state = project.state(run)
     assert state.ended is not None

@@ -19,6 +19,7 @@ from outerloop_hpc.evolve.brief import Places
 from outerloop_hpc.evolve.candidates import candidates
 from outerloop_hpc.evolve.hidden import check_out
 from outerloop_hpc.evolve.leavings import content_of
+from outerloop_hpc.evolve.outputs import outputs_of
 from outerloop_hpc.evolve.overlay import InvalidOverlay, Overlay
 from outerloop_hpc.evolve.proposers.proposed import Draft, Occasion, Proposed, failed
 from outerloop_hpc.evolve.transfer import collect
@@ -131,7 +132,9 @@ def lay_out(occasion: Occasion, command: tuple[str, ...], environment: tuple[str
         for part in ("out/overlay", "brief"):
             (folder / part).mkdir(parents=True)
     _workspace(occasion, folder / "workspace")
-    files = bundle.bundle(occasion.given, bundle.prior_of(occasion.given.prior, candidates(context)))
+    prior = bundle.prior_of(occasion.given.prior, candidates(context))
+    logs = outputs_of(occasion.given.rows, context.layout.run(context.spec.run))
+    files = bundle.bundle(occasion.given, prior, logs)
     bundle.write(files, folder / "evidence")
     plain = enclosure(context, work.proposing_containment, gpus=context.element.step.resources.gpus)
     binds = (

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from outerloop_hpc.slurm.localjobs import LocalJob, ProcessId
+from outerloop_hpc.slurm.localjobs import LocalJob
 from outerloop_hpc.slurm.processes import process_id
+from outerloop_hpc.slurm.processid import ProcessId
 from tests.local.driver import Driver
 from tests.local.site import new_site, outcome, tiny_target, wait_for
 

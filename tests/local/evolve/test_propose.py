@@ -188,21 +188,32 @@ pathlib.Path({str(tmp_path / "seen.json")!r}).write_text(json.dumps(there))
 sys.exit(10)"""
     sweep = program(tmp_path, text)
     digest = sweep.freeze(solver="FACTOR = 2\n")
+    tries = sweep.candidates.parent / "tries" / "s0"
+    tries.mkdir(parents=True)
+    (tries / "e0003.log").write_text("it printed this\ntoken=abcdefghijkl\n", encoding="utf-8")
+    log = {"submission": "s0", "index": 3}
     proposal_file(sweep.candidates, digest).write_text("I thought that two helps.", encoding="utf-8")
     found(
         ask(
             sweep,
             2,
-            rows=[{"task": "toy"}],
+            rows=[{"task": "toy", "log": log}],
             gates=[{"decision": "keep_incumbent"}],
             prior={"digest": digest, "reason": "it lost 3 of 10 pairs"},
             dropped=["row toy/4"],
         )
     )
     seen = json.loads((tmp_path / "seen.json").read_text(encoding="utf-8"))
-    assert set(seen) == {"selected-rows.json", "gate-summary.json", "prior-proposal.md", "manifest.json"}
+    assert set(seen) == {
+        "selected-rows.json",
+        "gate-summary.json",
+        "prior-proposal.md",
+        "manifest.json",
+        "output-1.txt",
+    }
+    assert seen["output-1.txt"][1] == "it printed this\ntoken=[redacted]\n"
     assert {mode for mode, _ in seen.values()} == {0o444}
-    assert json.loads(seen["selected-rows.json"][1]) == [{"task": "toy"}]
+    assert json.loads(seen["selected-rows.json"][1]) == [{"task": "toy", "log": log, "output": "output-1.txt"}]
     assert "it lost 3 of 10 pairs" in seen["prior-proposal.md"][1]
     assert "I thought that two helps." in seen["prior-proposal.md"][1]
     manifest = json.loads(seen["manifest.json"][1])

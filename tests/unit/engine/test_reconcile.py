@@ -512,6 +512,25 @@ def test_a_kind_sees_how_many_executions_in_a_row_were_lost_to_machines() -> Non
     assert seen[-2:] == [2, 0]
 
 
+def test_what_runs_out_of_memory_is_not_counted_as_lost_to_machines() -> None:
+    """Ten candidates that want more memory than they asked for would stop a sweep as if the cluster were broken."""
+    seen: list[int] = []
+
+    def counting(view: View) -> tuple[Decision, ...]:
+        seen.append(view.lost_in_a_row)
+        return ()
+
+    one = table(step("a", memory_mb=100), step("b", minutes=20), then=counting)
+    a, b = one.start()
+    one.plan(
+        {
+            (a, 0): evidence(look(), record=record("out_of_memory")),
+            (b, 0): evidence(look(), record=record("infrastructure")),
+        }
+    )
+    assert seen[-1] == 1
+
+
 def test_an_end_withdraws_what_is_still_under_way() -> None:
     one = table(step("a"), then=lambda _: (End("failed", "no use", {}),))
     one.start()

@@ -10,7 +10,7 @@ from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.kind import View, view_of
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec, step_spec
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.evolve.cells import Stage, StageName, cells_of, measured, steps_of
+from outerloop_hpc.evolve.cells import Stage, StageName, cells_of, laid_out, measured, steps_of
 from outerloop_hpc.evolve.course import PROPOSE, confirming_key, screening_key
 from outerloop_hpc.evolve.findings import ArmFound, Candidate, CellFound, ProposalFound
 from outerloop_hpc.evolve.gate.decide import decide
@@ -165,7 +165,7 @@ class Past:
         return [task.id for task in self.work.tasks]
 
     def _pairs(self, stage: Stage) -> Mapping[str, Any]:
-        known = measured(self.spec, self.work, stage, self.view)
+        known = measured(self.work, stage, laid_out(self.spec, self.work, stage), self.view)
         assert known is not None
         return known.pairs
 

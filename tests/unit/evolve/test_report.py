@@ -7,7 +7,7 @@ import re
 import pytest
 
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.evolve.cells import measured
+from outerloop_hpc.evolve.cells import laid_out, measured
 from outerloop_hpc.evolve.findings import ArmFound, ProposalFound, Refused
 from outerloop_hpc.evolve.gate.policy import GatePolicy, Guardrail, Metric, Repeats, Success
 from outerloop_hpc.evolve.given import CellGiven
@@ -193,7 +193,7 @@ def test_a_pilot_says_what_a_plan_can_see() -> None:
     past = Past(work(pilot=4))
     planned = stage(past.work)
     past.measure(0, "pilot", [""], 4, lambda cell, name: arm(name, 10.0 + (cell.seed + len(name)) % 5))
-    known = measured(past.spec, past.work, planned, past.view)
+    known = measured(past.work, planned, laid_out(past.spec, past.work, planned), past.view)
     assert known is not None
     said: Pilot = conclude(past.spec, past.work, known)
     past.conclude(KEY, said)
@@ -234,3 +234,15 @@ def test_a_table_has_a_bound_and_says_what_is_not_in_it() -> None:
     past.candidates(0, A)
     past.screen(0, [A], BETTER)
     assert "2 more pairs are in the decision's document." in written(past)
+
+
+def test_records_that_cannot_be_read_keep_no_halted_sweep_from_its_report() -> None:
+    past = Past()
+    past.candidates(0, A)
+    past.measure(0, "screen", [A], 2, BETTER)
+    broken = {key: step.model_copy(update={"payload": {"cell": 3}}) for key, step in past.state.steps.items()}
+    past.state = past.state.model_copy(update={"steps": broken})
+    past.end("halted", "generation 0: its record cannot be read")
+    text = written(past)
+    assert "Find out who changed it" in text
+    assert "## Generation 0" in text

@@ -113,7 +113,7 @@ def test_a_row_names_its_log_its_seed_and_its_tasks_kind() -> None:
         element = past.state.submissions[row["log"]["submission"]].elements[row["log"]["index"]]
         cell = steps[element.step].spec.parameters
         assert (cell["task"], cell["repeat"], cell["seed"]) == (row["task"], row["repeat"], row["seed"])
-        assert row["overlay"] == (cell["overlay"] if row["arm"] == "candidate" else "")
+        assert row["overlay"] == (cell.get("overlay", "") if row["arm"] == "candidate" else "")
 
 
 def test_the_end_of_a_long_reason_and_the_gates_own_metrics_are_kept() -> None:

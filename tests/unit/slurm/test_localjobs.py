@@ -18,18 +18,10 @@ from outerloop_hpc import fsio
 from outerloop_hpc.errors import TryLater
 from outerloop_hpc.slurm import local
 from outerloop_hpc.slurm.local import LocalCompute
-from outerloop_hpc.slurm.localjobs import (
-    STARTUP_S,
-    LocalJob,
-    ProcessId,
-    event_line,
-    identity_of,
-    parse,
-    resources_of,
-    rows,
-)
+from outerloop_hpc.slurm.localjobs import STARTUP_S, LocalJob, event_line, identity_of, parse, resources_of, rows
 from outerloop_hpc.slurm.port import AccountingRow, Availability, JobRef, QueueRow
 from outerloop_hpc.slurm.processes import alive, boot_id, start_ticks, this_process
+from outerloop_hpc.slurm.processid import ProcessId
 from outerloop_hpc.slurm.states import TABLE
 
 pytestmark = pytest.mark.unit
