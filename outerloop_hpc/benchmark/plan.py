@@ -57,6 +57,10 @@ class BenchmarkKind:
             lines += _comparison_lines(work, result["values"])
         return "\n".join(lines)
 
+    def pages(self, spec: RunSpec, state: RunState) -> Mapping[str, str]:  # noqa: ARG002 - the port's
+        """The report says all."""
+        return {}
+
     def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
         """Return the history document; a run that measured nothing has none."""
         point = history_point(spec, state)

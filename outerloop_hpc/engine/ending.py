@@ -1,4 +1,4 @@
-"""What every ending leaves: ``report.md`` that a person can act on, and the kind's own documents."""
+"""What every ending leaves: ``report.md`` that a person can act on, and the kind's own pages and documents."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ def publish(layout: Layout, folder: RunFolder, spec: RunSpec, state: RunState, k
         fsio.make_folder(path.parent)
         if not fsio.publish(path, data):
             raise Fault(f"{path}: is there with other content than this run's; it was changed by hand")
+    for name, text in kind.pages(spec, state).items():
+        fsio.replace(folder.path / name, text.encode())
     fsio.replace(folder.report, report(folder, spec, state, kind.report(spec, state)).encode())
 
 

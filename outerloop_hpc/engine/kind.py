@@ -185,6 +185,10 @@ class Kind(Protocol):
         """Return the kind's part of ``report.md``, Markdown."""
         ...
 
+    def pages(self, spec: RunSpec, state: RunState) -> Mapping[str, str]:
+        """Return what stands beside ``report.md``, by file name; made anew whenever that is. Deterministic."""
+        ...
+
     def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
         """Return what an ended run publishes, by path relative to the state folder. Deterministic."""
         ...

@@ -15,6 +15,8 @@ from outerloop_hpc.forge.text import visible
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+#: Its name, beside ``report.md``.
+NAME = "report.html"
 #: Longer tables are folded up.
 _FOLDED = 24
 

@@ -12,7 +12,7 @@ from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Outc
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import UsageError
-from outerloop_hpc.evolve import pilot, promotion, report, selection
+from outerloop_hpc.evolve import page, pilot, promotion, report, selection
 from outerloop_hpc.evolve.allowance import allowance
 from outerloop_hpc.evolve.cells import JOB, Measured, Stage
 from outerloop_hpc.evolve.course import (
@@ -56,6 +56,10 @@ class EvolveKind:
     def report(self, spec: RunSpec, state: RunState) -> str:
         """Return the sweep's part of ``report.md``."""
         return report.report(spec, state)
+
+    def pages(self, spec: RunSpec, state: RunState) -> Mapping[str, str]:
+        """Return the report once more as a page with plots."""
+        return {page.NAME: page.page(spec, state)}
 
     def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
         """Return every conclusion, and the promotion if there is one."""

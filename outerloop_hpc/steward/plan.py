@@ -52,6 +52,10 @@ class StewardKind:
         """Return the kind's part of ``report.md``."""
         return posts.report(work_of(spec), state)
 
+    def pages(self, spec: RunSpec, state: RunState) -> Mapping[str, str]:  # noqa: ARG002 - the port's
+        """The report says all."""
+        return {}
+
     def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
         """Return the end of the claim, the outage if there was one, and the new ruler's first point once merged."""
         return ending.documents(spec, work_of(spec), state)

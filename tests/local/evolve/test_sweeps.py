@@ -103,6 +103,10 @@ def test_the_better_of_two_candidates_is_promoted_and_its_decision_follows_from_
     assert promotion["decision"]["decision"] == "promote"
     assert promotion["binding"]["overlay"] in {p.name for p in (site.run_folder() / "candidates").iterdir()}
     assert set(sweeps.executions().values()) == {1} if unit == "cell" else True
+    page = (site.run_folder() / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<svg" in page
+    assert "promoted" in page
 
 
 def test_a_candidate_that_changes_nothing_is_not_promoted(sweeps: Sweeps) -> None:

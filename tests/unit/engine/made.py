@@ -173,6 +173,9 @@ class Told:
     def report(self, spec: RunSpec, state: RunState) -> str:
         return ""
 
+    def pages(self, spec: RunSpec, state: RunState) -> Mapping[str, str]:
+        return {}
+
     def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
         return {}
 

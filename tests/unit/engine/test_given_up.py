@@ -47,6 +47,9 @@ class OneStep:
     def report(self, spec: RunSpec, state: RunState) -> str:
         return ""
 
+    def pages(self, spec: RunSpec, state: RunState) -> Mapping[str, str]:
+        return {}
+
     def documents(self, spec: RunSpec, state: RunState) -> Mapping[str, bytes]:
         return {}
 
