@@ -1,175 +1,171 @@
 """What a cell of a sweep takes beside its benchmark's own seconds, next to other ways to run the same command.
 
-A cell is one process of an array: timed from its start to its end, less the seconds of each arm's command as its record
-has them. Where it runs in an array decides nothing of that, so no scheduler is asked; a pair counts for both its arms.
-The peers do less: no checkout, no overlay, no enclosure, no record.
+Two rulers. ``cell_overhead_*``: one cell's process by itself, from its start to its end. ``cell_overhead_slurm_*``:
+on a real Slurm, from the command that asks for many evaluations to the last result in hand, by how many there were and
+how many ran at once. Both on the newer of the test clusters, which has Apptainer; where there is none, what needs it is
+left out, and said to be.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-import submitit
-from submitit.local.local import LocalJob
-
-from outerloop_hpc.engine.layout import element_file
-from outerloop_hpc.engine.records import RECORD, Manifest
-from outerloop_hpc.engine.spec import Image, file_digest
-from tests.bench.figure import Figure, Peer, figure
+from tests.bench.cells import ARRAY, COMMAND, SCRIPT, Took, said
+from tests.bench.figure import Figure, Peer, beside, figure
 from tests.bench.places import disk, scratch
-from tests.bench.processes import environment, python
+from tests.bench.processes import python
 from tests.bench.samples import Samples, ratio_of_pairs
-from tests.local.evolve.sweep import FILES, RUN, Sweep, cell_given, new_sweep
+from tests.cluster import needs
+from tests.cluster.cache import BuildFailed
+from tests.cluster.cluster import SHARED, Cluster, start
+from tests.cluster.image import image
+from tests.cluster.machine import SOURCE
+from tests.cluster.rootfs import SLURM26
+from tests.slurm.project import Project
 
-_ROUNDS = 7
-_COMMAND = """\
-import json, time
-time.sleep(0.05)
-print(json.dumps({"score": 1.0, "ok": True}))
+_GOALS = {"": "< 0.15 s", "_apptainer": "< 0.5 s"}
+_PEERS = {ARRAY: "submitit map_array, local executor", SCRIPT: "a job script per evaluation, by itself"}
+_MAPPED, _EACH = "submitit map_array on Slurm", "one sbatch per evaluation, asked for by squeue every 2 s"
+#: Evaluations on Slurm, how many at once, how often each side; half of them are a pair's first arm.
+_NUMBER, _PARALLEL, _ROUNDS = 24, 2, 3
+_LIMIT_S = 900.0
+_CONTRACT = """\
+benchmarks:
+  - {name: quick, command: python3 bench.py, metric: score, direction: min}
+scope: {allowed: [rate.txt]}
 """
-_GOAL = "< 0.15 s"
-_GOAL_APPTAINER = "< 0.5 s"
-_ARMS = {"cell": ("incumbent",), "pair": ("incumbent", "candidate")}
-_ARRAY = "submitit map_array, local executor"
-_SCRIPT = "one job script per evaluation, without its queue and its polling"
-
-
-@dataclass(frozen=True, slots=True)
-class Took:
-    """Seconds of one cell: beside its commands by the clock, and the processor's for all it did."""
-
-    beside: float
-    cpu: float
+_SWEEP = f"""\
+schema: sweep/1
+name: overhead
+target: demo
+overlay: {{allow: [rate.txt]}}
+proposer: {{kind: grid, template: {{rate.txt: "{{{{rate}}}}\\n"}}, values: {{rate: [0.8]}}}}
+tasks:
+  - {{id: one, command: python3 bench.py, timeout_s: 60}}
+metrics: {{primary: {{name: score, direction: min}}}}
+unit: cell
+parallel: {_PARALLEL}
+"""
 
 
 def measure() -> list[Figure]:
-    """Run cells and the peers in turn; the first round warms caches and is dropped."""
-    with scratch(disk()) as folder:
-        sweep = make_sweep(folder / "sweep")
-        runners: dict[str, Callable[[], Took]] = {unit: partial(cell, sweep, unit) for unit in _ARMS}
-        runners |= {_ARRAY: partial(mapped, folder), _SCRIPT: partial(scripted, folder)}
-        taken: dict[str, list[Took]] = {name: [] for name in runners}
-        for number in range(_ROUNDS + 1):
-            for name, run in runners.items():
-                took = run()
-                if number:
-                    taken[name].append(took)
-    return figures(taken)
+    """Measure by both rulers where there is a cluster, else by the first one here."""
+    with _cluster() as cluster:
+        if isinstance(cluster, str):
+            with scratch(disk()) as folder:
+                return figures(said(python("-m", "tests.bench.cells", str(folder)).output), cluster)
+        there = f"{SHARED}/cells"
+        cluster.check(["mkdir", there], user="alice")
+        found = said(_inside(cluster, "tests.bench.cells", there, image()))
+        return [*figures(found, ""), *slurm_figures(on_slurm(cluster))]
 
 
-def figures(taken: dict[str, list[Took]]) -> list[Figure]:
-    """Say what was taken: both units, and each beside every peer."""
-    beside = {name: tuple(one.beside for one in values) for name, values in taken.items()}
+@contextmanager
+def _cluster() -> Iterator[Cluster | str]:
+    """Give a running cluster, or the reason why there is none."""
+    lacking = "; ".join(needs.missing())
+    if lacking:
+        yield lacking
+        return
+    try:
+        cluster = start(SLURM26)
+    except BuildFailed as error:
+        yield str(error)
+        return
+    with cluster:
+        yield cluster
+
+
+def _inside(cluster: Cluster, module: str, *arguments: str) -> str:
+    argv = ["python", "-m", module, *arguments]
+    done = cluster.run(argv, user="alice", cwd=SHARED, env={"PYTHONPATH": SOURCE}, timeout=_LIMIT_S)
+    if not done.ok:
+        raise RuntimeError(f"{' '.join(argv)}: {done.complaint()}")
+    return done.stdout
+
+
+def figures(taken: Mapping[str, Sequence[Took]], missing: str) -> list[Figure]:
+    """Say what one cell's process took: each unit, and a single cell beside every peer.
+
+    Args:
+        taken: what was measured, by name.
+        missing: why nothing was measured in a container; empty when it was.
+    """
+    passed = {name: tuple(one.beside for one in values) for name, values in taken.items()}
     found = []
-    for unit in _ARMS:
-        whole = Samples(beside[unit])
-        found.append(figure(f"cell_overhead_{unit}", "s", whole, goal=goal()))
-        found.append(figure(f"cell_overhead_{unit}_cpu", "s", Samples(tuple(one.cpu for one in taken[unit]))))
-    for name, peer in (("map_array", _ARRAY), ("script", _SCRIPT)):
-        stands = Peer(peer, Samples(beside[peer]).median, ratio_of_pairs(beside["cell"], beside[peer]))
-        ours = Samples(beside["cell"])
+    for name, values in passed.items():
+        if name not in _PEERS:
+            goal = _GOALS["_apptainer" if name.endswith("_apptainer") else ""]
+            goal += f"; left out: Apptainer: {missing}" if missing else ""
+            found.append(figure(f"cell_overhead_{name}", "s", Samples(values), goal=goal))
+            found.append(figure(f"cell_overhead_{name}_cpu", "s", Samples(tuple(one.cpu for one in taken[name]))))
+    ours = Samples(passed["cell"])
+    for name, peer in _PEERS.items():
+        stands = Peer(peer, Samples(passed[name]).median, ratio_of_pairs(passed["cell"], passed[name]))
         found.append(Figure(f"cell_overhead_vs_{name}", ours.median, "s", stands, "", ours.low, ours.high))
     return found
 
 
-def goal() -> str:
-    """Return what is aimed at, with the reason why the figure with Apptainer is not there."""
-    why = "it is not measured yet" if shutil.which("apptainer") else "there is none on this machine"
-    return f"{_GOAL}; left out: Apptainer ({_GOAL_APPTAINER}): {why}"
+def on_slurm(cluster: Cluster) -> dict[str, list[float]]:
+    """Evaluate the same command in each way in turn; returns the overhead of one evaluation, seconds, by way."""
+    taken: dict[str, list[float]] = {"cell": [], "cell_apptainer": [], _MAPPED: [], _EACH: []}
+    for number in range(_ROUNDS):
+        for name, path in {"cell": "", "cell_apptainer": image()}.items():
+            taken[name].append(_swept(Project(cluster, f"{name}-{number}", path)))
+        for name, how in {_MAPPED: "array", _EACH: "each"}.items():
+            taken[name].append(_evaluated(cluster, how, number))
+    return taken
 
 
-def make_sweep(folder: Path) -> Sweep:
-    """Make a target whose task is the command, without an oracle, and the sweep's immutable specification."""
-    folder.mkdir()
-    sweep = new_sweep(folder, {**FILES, "bench.py": _COMMAND})
-    sweep.task(oracle=None)
-    spec = sweep.layout.run(RUN).spec
-    spec.parent.mkdir(parents=True)
-    # A folder of its own: every job looks for what dead ones left, and /tmp of a machine with many tests is no node's.
-    own = folder / "node"
-    own.mkdir()
-    made = sweep.context(cell_given()).spec.model_copy(update={"scratch": str(own)})
-    spec.write_bytes(made.encoded())
-    return sweep
+def _swept(project: Project) -> float:
+    """Measure a sweep's incumbent against itself, and wait for the end as a person would."""
+    project.make({".outerloop.yaml": _CONTRACT, "bench.py": COMMAND, "rate.txt": "1.0\n"})
+    project.write("sweep.yaml", _SWEEP)
+    project.done("init")
+    clock = ("date", "+%s.%N")
+    begun = float(project.cluster.check(clock))
+    printed = project.done("evolve", "power", "sweep.yaml", "--pairs", str(_NUMBER // 2), "--wait", str(_LIMIT_S))
+    run = printed.split()[0]
+    wall = float(project.cluster.check(clock)) - begun
+    own = [arm["metrics"]["score"] for one in _records(project, run) for arm in one["payload"].get("arms", [])]
+    return overhead(wall, own)
 
 
-def cell(sweep: Sweep, unit: str) -> Took:
-    """Run one cell in a process of its own, as each element of an array is run."""
-    folder = submission(sweep, unit)
-    child = python("-m", "outerloop_hpc.slurm.element", "outerloop_hpc.engine.job:run_element", str(folder / "e0000"))
-    return Took(child.wall - arms_seconds(folder / element_file(0, RECORD)), child.cpu)
+def _records(project: Project, run: str) -> list[dict[str, Any]]:
+    folder = f"{project.run_folder(run)}/tries"
+    listed = project.cluster.check(["find", folder, "-name", "*.record.json"]).split()
+    return [json.loads(project.cluster.read(path)) for path in listed]
 
 
-def submission(sweep: Sweep, unit: str) -> Path:
-    """Write a submission's folder with its manifest, and return it."""
-    overlay = sweep.freeze(solver="FACTOR = 2\n") if unit == "pair" else ""
-    context = sweep.context(cell_given(arms=list(_ARMS[unit]), overlay=overlay))
-    manifest = Manifest(
-        run=RUN,
-        kind="evolve",
-        target="toy",
-        submission=context.log.parent.name,
-        spec_digest=file_digest(sweep.layout.run(RUN).spec.read_bytes()),
-        image=Image(),
-        state_root=str(sweep.layout.root),
-        elements=(context.element,),
-    )
-    (context.log.parent / "manifest.json").write_bytes(manifest.encoded())
-    return context.log.parent
+def _evaluated(cluster: Cluster, how: str, number: int) -> float:
+    folder = f"{SHARED}/{how}-{number}"
+    cluster.check(["mkdir", folder], user="alice")
+    cluster.write(f"{folder}/bench.py", COMMAND, user="alice")
+    found = json.loads(_inside(cluster, "tests.bench.evaluations", how, folder, str(_NUMBER), str(_PARALLEL)))
+    return overhead(found["wall"], found["commands"])
 
 
-def arms_seconds(record: Path) -> float:
-    """Return the seconds of all commands of a cell.
+def overhead(wall: float, own: Sequence[float]) -> float:
+    """Return the overhead of one evaluation, seconds, where so many of ``own`` seconds ran two at once.
 
     Raises:
-        ValueError: the cell was not measured, so it says nothing about overhead.
+        ValueError: not all of them have a result.
     """
-    said = json.loads(record.read_bytes())
-    arms = said["payload"].get("arms", [])
-    if said["outcome"] != "completed" or not arms or any(arm["word"] != "measured" for arm in arms):
-        raise ValueError(f"{record}: {said['outcome']}: {said.get('reason', '')}; it was to be measured")
-    return sum(float(arm["seconds"]) for arm in arms)
+    if len(own) != _NUMBER:
+        raise ValueError(f"{len(own)} of {_NUMBER} evaluations have a result; a figure of these says nothing")
+    return (wall * _PARALLEL - sum(own)) / _NUMBER
 
 
-def mapped(folder: Path) -> Took:
-    """Run the command under ``map_array`` alone; over when the job's process is gone."""
-    executor = submitit.LocalExecutor(folder=folder / "bare")
-    executor.update_parameters(timeout_min=2)
-    begun = time.perf_counter()
-    (job,) = executor.map_array(run_command, [str(folder / "sweep" / "source")])
-    assert isinstance(job, LocalJob)
-    assert job._process is not None
-    job._process.wait()
-    return Took(time.perf_counter() - begun - float(job.result()), 0.0)
-
-
-def scripted(folder: Path) -> Took:
-    """Run the command by a job script that is written for this evaluation."""
-    script = folder / "evaluation.sh"
-    begun = time.perf_counter()
-    script.write_text(f"#!/bin/sh\nset -e\ndate +%s.%N\n{sys.executable} bench.py\ndate +%s.%N\n", encoding="utf-8")
-    done = subprocess.run(
-        ["/bin/sh", str(script)],
-        cwd=folder / "sweep" / "source",
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    wall, lines = time.perf_counter() - begun, done.stdout.split("\n")
-    return Took(wall - (float(lines[-2]) - float(lines[0])), 0.0)
-
-
-def run_command(folder: str) -> float:
-    """Run the command and return its seconds; submitit pickles this by its name."""
-    begun = time.perf_counter()
-    subprocess.run([sys.executable, "bench.py"], cwd=folder, env=environment(), capture_output=True, check=True)
-    return time.perf_counter() - begun
+def slurm_figures(taken: Mapping[str, Sequence[float]]) -> list[Figure]:
+    """Say what an evaluation took on Slurm, beside both peers."""
+    samples = {name: Samples(tuple(values)) for name, values in taken.items()}
+    ours = samples["cell"]
+    return [
+        figure("cell_overhead_slurm_cell", "s", ours),
+        figure("cell_overhead_slurm_cell_apptainer", "s", samples["cell_apptainer"]),
+        beside("cell_overhead_slurm_vs_map_array", "s", ours, _MAPPED, samples[_MAPPED]),
+        beside("cell_overhead_slurm_vs_sbatch_each", "s", ours, _EACH, samples[_EACH]),
+    ]
