@@ -195,17 +195,21 @@ class _Application:
                 self._roll_back(tree, found, None)
 
     def _claim(self, under_way: Recovery) -> None:
-        """Say what is about to happen, unless somebody else is about to; the first one has the tree."""
+        """Say what is about to happen, unless somebody else is about to; the first one has the tree.
+
+        The file is there whole or not at all: half of one could neither be mended nor be told from a whole one.
+        """
         self.watch("claim", "")
+        folder, made = self.recovery.parent, f".tmp-{fsio.nonce()}"
         try:
-            descriptor = os.open(self.recovery, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            fsio.replace(folder / made, under_way.encoded(), mode=0o600)
+            with descent.opened(Path(os.path.realpath(folder))) as parent:
+                FileExchange().place(parent, self.recovery.name, made)
         except FileExistsError as error:
             raise ApplyRefused(f"{self.recovery}: another apply began meanwhile; nothing was changed") from error
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(under_way.encoded())
-            file.flush()
-            os.fsync(file.fileno())
-        fsio.sync_folder(self.recovery.parent)
+        finally:
+            (folder / made).unlink(missing_ok=True)
+        fsio.sync_folder(folder)
 
     @contextmanager
     def _tree(self) -> Iterator[Tree]:

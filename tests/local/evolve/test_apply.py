@@ -401,3 +401,17 @@ def test_what_apply_would_do_is_foreseen_and_nothing_is_written(checkout: Path, 
     (checkout / "src/a.py").write_bytes(b"drifted\n")
     with pytest.raises(ApplyRefused, match="drifted"):
         foreseen(trees.CANDIDATE, trees.work(), checkout)
+
+
+def test_a_disk_that_is_full_at_the_claim_leaves_nothing_that_stands_in_the_way_of_the_next_apply(
+    checkout: Path, recovery: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(TryLater):
+            apply(trees.CANDIDATE, trees.work(), checkout, recovery)
+    assert list(recovery.parent.iterdir()) == [checkout]
+    assert apply(trees.CANDIDATE, trees.work(), checkout, recovery).changed
