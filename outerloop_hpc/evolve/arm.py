@@ -150,7 +150,7 @@ class _Trial:
         if done.outcome is Outcome.OUT_OF_MEMORY and at.most_memory:
             return self._found("out-of-memory", done.reason, done)
         if done.outcome is not Outcome.MEASURED or reader.numbers is None:
-            return self._ended(done) or Result("infrastructure", done.reason)
+            return self._ended(done) or Result("infrastructure", done.reason, part=self._arm)
         if different := changed(laid, fingerprint(self._checkout, laid)):
             return self._found(
                 "failed", f"while it ran it changed {different}, so that it is not what was proposed", done
@@ -177,7 +177,8 @@ class _Trial:
                 return Result("out_of_memory", "the node killed the hidden oracle for want of memory")
             case _:
                 # Not its own words: what an oracle says is never stored.
-                return Result("infrastructure", "the hidden oracle could not be asked, or asked to be tried later")
+                said = "the hidden oracle could not be asked, or asked to be tried later"
+                return Result("infrastructure", said, part=self._arm)
 
     def _oracle(self, oracle: Oracle) -> Measurement:
         files = hand_out(self._at.context, self._at.task, oracle)

@@ -227,6 +227,12 @@ def test_exit_status_75_is_nobodys_failure(tmp_path: Path) -> None:
     assert (result.outcome, result.payload) == ("infrastructure", {})
 
 
+def test_a_cell_says_which_arm_it_was_lost_with(tmp_path: Path) -> None:
+    sweep = new_sweep(tmp_path)
+    result = run(sweep, arms=BOTH, overlay=sweep.freeze(solver="raise SystemExit(75)\n"))
+    assert (result.outcome, result.part) == ("infrastructure", "candidate")
+
+
 def test_a_file_of_results_counts_more_than_what_is_printed(tmp_path: Path) -> None:
     text = (
         "import os\nopen(os.environ['OL_RESULT'], 'w').write('{\"score\": 7,\\n \"ok\": false}')\n" + FILES["bench.py"]
