@@ -14,6 +14,7 @@ from outerloop_hpc.evolve import work as works
 from outerloop_hpc.evolve.asks import cell_ask, policy, proposing_ask, unit_of
 from outerloop_hpc.evolve.closed import closed_paths, contradictions, files_run
 from outerloop_hpc.evolve.document import Sweep
+from outerloop_hpc.evolve.gate import levels
 from outerloop_hpc.evolve.gate.policy import GatePolicy
 from outerloop_hpc.evolve.globs import denies
 from outerloop_hpc.evolve.overlay import Overlay, place_problem
@@ -97,6 +98,8 @@ class _Resolution:
         self.problems += prepared.problems
         metric = policy(self.sweep, {task.id: benchmarks.get(task.id) for task in tasks})
         self.problems += metric.problems
+        if metric.policy is not None:
+            self.problems += levels.hopeless(metric.policy, len(tasks))
         pinned = [self._task(task, benchmarks.get(task.id), metric.name, base) for task in tasks]
         self._refuse(self.problems)
         assert metric.policy is not None, "without one there was a problem"  # noqa: S101 - for the type checker
