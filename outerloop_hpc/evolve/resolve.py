@@ -158,7 +158,7 @@ class _Resolution:
         # Benchmarks that are no task here judge the target, too.
         commands |= {f"benchmark {one.name}": [one.argv] for one in contract.benchmarks}
         run = files_run(commands, [entry.path for entry in self._entries])
-        hidden = [path for task in self.sweep.tasks if task.oracle for path in task.oracle.files]
+        hidden = sorted(_oracle_files(self.sweep.tasks))
         closed = closed_paths(contract.territories(), hidden, run, given.allow)
         self.problems += contradictions(given.allow, closed)
         rules = works.OverlayRules(
@@ -288,4 +288,9 @@ class _Resolution:
             containment=targets.containment(network=cell.network),
             proposing_containment=targets.containment(network=getattr(sweep.proposer, "network", False)),
             expires_days=sweep.expires_days,
+            skipped_oracles=tuple(sorted(_oracle_files(sweep.tasks) - _oracle_files(tasks))),
         )
+
+
+def _oracle_files(tasks: Sequence[Task] | Sequence[works.Task]) -> set[str]:
+    return {path for task in tasks if task.oracle for path in task.oracle.files}

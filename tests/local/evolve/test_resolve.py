@@ -185,6 +185,16 @@ def test_expensive_tasks_are_skipped_and_named_unless_they_are_included(resolvin
     assert "every task is expensive (quick)" in _said(resolving, ("speed}", "speed, expensive: true}"))
 
 
+def test_the_oracle_of_a_skipped_task_stays_hidden(resolving: Resolver) -> None:
+    """Whoever could read it now would know the answers when the task is measured."""
+    tasks = (
+        f"{_QUICK}\n  - {{id: dear, benchmark: other, expensive: true, "
+        "oracle: {command: [cat, '{oracle}/src/hidden.py'], files: [src/hidden.py]}}"
+    )
+    for expensive in (False, True):
+        assert resolving((_QUICK, tasks), expensive=expensive).work.hidden() == ("src/hidden.py",)
+
+
 def test_a_pair_asks_for_the_time_of_both_arms(resolving: Resolver) -> None:
     task = "{id: quick, benchmark: speed, setup: [make], setup_timeout_s: 60, timeout_s: 120}"
     assert resolving((_QUICK, task)).work.tasks[0].resources.minutes == 2 * 3 + 5
