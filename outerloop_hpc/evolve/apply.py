@@ -7,6 +7,8 @@ killed process left. Nothing is ever committed.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 from collections import defaultdict
@@ -158,6 +160,7 @@ class _Application:
     def carried_out(self, wanted: Mapping[str, tuple[bytes, str | None]]) -> Applied:
         places = _destinations(wanted)
         with self._tree() as tree:
+            self._alone(tree)
             found = self._looked_at(tree, places)
             if not found.changed:
                 return found
@@ -189,10 +192,27 @@ class _Application:
 
     def mended(self, found: Recovery) -> None:
         with self._tree() as tree:
+            self._alone(tree)
             if found.done:
                 self._settle(tree, found)
             else:
                 self._roll_back(tree, found, None)
+
+    def _alone(self, tree: Tree) -> None:
+        """Keep everybody else from this tree until it is let go; each run has a recovery file of its own.
+
+        Two applies at once would lose nothing, but each would take the other one for an editor and give up half-way;
+        and whoever mends would put back what a living apply is about to change.
+        """
+        try:
+            fcntl.flock(tree.root, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in {errno.EWOULDBLOCK, errno.EACCES}:
+                raise ApplyRefused(
+                    f"{self.checkout}: another apply is at work in this tree; nothing was changed, run again when it "
+                    "is done"
+                ) from error
+            # Some network filesystems lock no folders; there the comparisons have to do.
 
     def _claim(self, under_way: Recovery) -> None:
         """Say what is about to happen, unless somebody else is about to; the first one has the tree.

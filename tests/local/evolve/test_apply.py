@@ -415,3 +415,23 @@ def test_a_disk_that_is_full_at_the_claim_leaves_nothing_that_stands_in_the_way_
             apply(trees.CANDIDATE, trees.work(), checkout, recovery)
     assert list(recovery.parent.iterdir()) == [checkout]
     assert apply(trees.CANDIDATE, trees.work(), checkout, recovery).changed
+
+
+def test_two_applies_of_different_sweeps_and_a_mend_do_not_meet_in_one_tree(checkout: Path, tmp_path: Path) -> None:
+    """Each would take the other's files for an editor's, and neither could put back all of its own."""
+    refused: list[str] = []
+
+    def meet(step: str, _path: str) -> None:
+        if step == "exchange":
+            for other in (
+                lambda: apply(trees.CANDIDATE, trees.work(), checkout, tmp_path / "other.json"),
+                lambda: mend(tmp_path / "one.json"),
+            ):
+                with pytest.raises(ApplyRefused, match="another apply is at work") as found:
+                    other()
+                refused.append(str(found.value))
+
+    assert apply(trees.CANDIDATE, trees.work(), checkout, tmp_path / "one.json", watch=meet).changed
+    assert len(refused) == 2 * len(trees.NEW)
+    assert {path: data for path, (data, _) in trees.state(checkout).items()} == trees.NEW
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkout"]
