@@ -170,7 +170,10 @@ def _readings(cell: CellGiven, outcome: Outcome) -> dict[Arm, Reading] | str:
         # It was tried again with twice the memory; where that did not suffice for the incumbent either, the pair lacks
         # the incumbent's reading all the same.
         return {"candidate": Reading(word="failed", reason=reason, cell=cell.cell)}
-    return _missing(cell, reason, outcome.node, outcome.part)
+    # Nobody knows which arm of a pair had too little memory. The incumbent is known to work, so what may be the
+    # candidate's doing is not taken for chance.
+    part = "candidate" if outcome.word == "out of memory" else outcome.part
+    return _missing(cell, reason, outcome.node, part)
 
 
 def _missing(cell: CellGiven, reason: str, node: str = "", part: str = "") -> dict[Arm, Reading]:

@@ -136,9 +136,10 @@ def test_memory_that_only_the_candidate_lacks_is_its_own_failure() -> None:
     assert {one[2:] for one in words(seen.pairs[A])} == {("measured", "failed")}
 
 
-def test_memory_that_a_cell_of_both_arms_lacks_says_nothing_about_either() -> None:
+def test_memory_that_a_cell_of_both_arms_lacks_is_no_number_of_either() -> None:
     seen = found("pair", told=lambda _: Outcome("out of memory"))
     assert {one[2:] for one in words(seen.pairs[A])} == {("missing", "missing")}
+    assert not any(one.candidate.beside for one in seen.pairs[A])
 
 
 def test_an_arm_that_failed_is_no_number_and_is_not_missing() -> None:
