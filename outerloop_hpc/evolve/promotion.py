@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from pydantic import AwareDatetime
 
-from outerloop_hpc.documents import Document, Value
+from outerloop_hpc.documents import Document, Value, kept
 from outerloop_hpc.engine.kind import view_of
 from outerloop_hpc.engine.spec import Image, RunSpec, digest_of
 from outerloop_hpc.engine.state import RunState
@@ -99,8 +99,15 @@ def promotion(spec: RunSpec, state: RunState) -> Promotion | None:
         expires_at=ended.at + timedelta(days=work.expires_days),
         binding=binding(spec, work, ended.result["overlay"]),
         copies=work.copies,
-        decision=GateDecision.model_validate(state.conclusions[ended.result["conclusion"]]),
+        decision=_decision(spec, state, str(ended.result["conclusion"])),
     )
+
+
+def _decision(spec: RunSpec, state: RunState, key: str) -> GateDecision:
+    if key not in state.conclusions:
+        raise Unfounded(f"{spec.run}: its decision {key!a} is not in the journal any more; find out who changed that")
+    found: GateDecision = kept(GateDecision, state.conclusions[key], f"{spec.run}, {key}")
+    return found
 
 
 def applicable(spec: RunSpec, state: RunState, now: datetime) -> Promotion:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from outerloop_hpc.cli.gaterows import gate_rows
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import Fault
 from outerloop_hpc.evolve.gate.decide import recompute
 from outerloop_hpc.evolve.gate.decision import GateDecision
 from outerloop_hpc.evolve.promotion import NotApplicable, Unfounded, applicable, documents, promotion
+from outerloop_hpc.evolve.report import report
 from outerloop_hpc.evolve.work import dump
 from tests.unit.evolve.played import RUN, A, B, Play, answers, policy, proposal, work
 
@@ -95,6 +97,24 @@ def test_pairs_that_no_cell_found_are_a_fault_although_the_decision_follows_from
     assert forged.decision == "promote"
     with pytest.raises(Unfounded, match="not what the cells"):
         applicable(SPEC, decided(**forged.model_dump(mode="json", by_alias=True)), PROMOTED.table.now)
+
+
+@pytest.mark.parametrize("change", [{"schema": "gate-decision/2"}, {"rows": "none"}, {"decision": "perhaps"}])
+def test_a_decision_that_cannot_be_read_is_a_fault_and_no_traceback(change: dict[str, Any]) -> None:
+    state = decided(**change)
+    for reads in (
+        lambda: applicable(SPEC, state, PROMOTED.table.now),
+        lambda: list(gate_rows(state, recompute=True)),
+        lambda: report(SPEC, state),
+    ):
+        with pytest.raises(Fault, match=f"{LOOK}: not a readable gate-decision document"):
+            reads()
+
+
+def test_a_promotion_without_its_decision_is_a_fault() -> None:
+    state = STATE.model_copy(update={"conclusions": {"screen-g0": STATE.conclusions["screen-g0"]}})
+    with pytest.raises(Unfounded, match="is not in the journal any more"):
+        applicable(SPEC, state, PROMOTED.table.now)
 
 
 @pytest.mark.parametrize("change", [{"gate": policy(level=0.01)}, {"document": "e"}, {"tasks": 3}])
