@@ -6,6 +6,7 @@ A newer schema than this version knows is read-only for us and said so; an unrea
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -65,6 +66,14 @@ def decode(model: type[Any], data: bytes, path: Path) -> Any:
         return model.model_validate_json(data)
     except ValidationError as error:
         raise Fault(f"{path}: not a readable {model.name} document: {_complaint(model, data, error)}") from error
+
+
+def kept(model: type[Any], document: Mapping[str, Any], where: str) -> Any:
+    """Validate a document that lies within another one, such as a conclusion in a journal; raises Fault as ``decode``.
+
+    ``where`` names it for people.
+    """
+    return decode(model, json.dumps(document).encode(), Path(where))
 
 
 def _complaint(model: type[Any], data: bytes, error: ValidationError) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from outerloop_hpc.cli.output import Column
-from outerloop_hpc.documents import Document
+from outerloop_hpc.documents import Document, kept
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.evolve.gate import decide, screening
 from outerloop_hpc.evolve.gate.decision import GateDecision
@@ -37,7 +37,7 @@ def gate_rows(state: RunState, *, recompute: bool) -> Iterator[Mapping[str, obje
 
 
 def _screening(key: str, document: Mapping[str, Any], *, recompute: bool) -> Mapping[str, object]:
-    found = Screened.model_validate(document)
+    found: Screened = kept(Screened, document, key)
     best = next((one for one in found.candidates if one.digest == found.chosen), None)
     rows = [row for one in found.candidates for row in one.rows]
     return {
@@ -54,7 +54,7 @@ def _screening(key: str, document: Mapping[str, Any], *, recompute: bool) -> Map
 
 
 def _confirming(key: str, document: Mapping[str, Any], *, recompute: bool) -> Mapping[str, object]:
-    found = GateDecision.model_validate(document)
+    found: GateDecision = kept(GateDecision, document, key)
     return {
         "conclusion": key,
         "decision": found.decision,

@@ -15,6 +15,7 @@ from outerloop_hpc.engine.watch import LiveRun
 from outerloop_hpc.errors import Fault, UsageError
 from outerloop_hpc.evolve import pilot as pilots
 from outerloop_hpc.evolve.candidates import folder_of
+from outerloop_hpc.evolve.course import with_refills
 from outerloop_hpc.evolve.document import load as load_sweep
 from outerloop_hpc.evolve.frozen import freeze
 from outerloop_hpc.evolve.gate import levels
@@ -65,19 +66,20 @@ def estimate(here: Session, asked: Asked) -> Iterator[str]:
     arms = 1 if work.unit == "pair" else 2
     tasks, repeats = len(work.tasks), gate.repeats
     if work.pilot:
-        cells = {task.id: work.pilot * arms for task in work.tasks}
+        cells = {task.id: with_refills(work.pilot) * arms for task in work.tasks}
         what = f"{work.pilot} pairs of {tasks} tasks"
     else:
-        screened = repeats.screen * (work.candidates if work.unit == "pair" else 1 + work.candidates)
+        screened = with_refills(repeats.screen) * (work.candidates if work.unit == "pair" else 1 + work.candidates)
         last = repeats.most if levels.looks(gate) > 1 else repeats.confirm
-        cells = {task.id: gate.generations * (screened + last * arms) for task in work.tasks}
+        cells = {task.id: gate.generations * (screened + with_refills(last) * arms) for task in work.tasks}
         what = (
             f"up to {gate.generations} generations of {work.candidates} candidates, {tasks} tasks, "
             f"{repeats.screen} pairs to screen and {repeats.confirm} to {last} to confirm"
         )
     cpu = sum(cells[task.id] * task.resources.minutes * task.resources.cpus for task in work.tasks) / 60
     gpu = sum(cells[task.id] * task.resources.minutes * task.resources.gpus for task in work.tasks) / 60
-    yield f"{what}: at most {sum(cells.values())} cells, by their walltimes {cpu:.4g} CPU and {gpu:.4g} GPU hours"
+    said = f"{what}: with refills at most {sum(cells.values())} cells"
+    yield f"{said}, by their walltimes {cpu:.4g} CPU and {gpu:.4g} GPU hours; further tries of lost ones come on top"
     if not work.pilot:
         yield _sight(here, asked)
 

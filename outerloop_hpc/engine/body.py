@@ -23,13 +23,15 @@ class Result:
     """What a body returns: the outcome for the engine, the payload for the kind.
 
     ``node_unfit`` says that this node lacks what the job needs. It is for what the body itself found out before the
-    measured command ran, never for what that command said or how it ended.
+    measured command ran, never for what that command said or how it ended. ``part``: of several things that the body
+    carries out, the one that it was lost with, in the kind's own word.
     """
 
     outcome: RecordOutcome
     reason: str = ""
     payload: Mapping[str, Any] = field(default_factory=dict)
     node_unfit: bool = False
+    part: str = ""
 
 
 class Stop:

@@ -113,7 +113,7 @@ class TryEnded(Value):
     """A try is over. ``rule`` names the line of the decision table, ``evidence`` what it rests on.
 
     ``node_unfit``: by the job's own record ``node`` lacks what it needs. ``begun``: it had begun what cannot be given
-    back.
+    back. ``part``: as in ``body.Result``, by its record.
     """
 
     type: Literal["try.ended"] = "try.ended"
@@ -126,6 +126,7 @@ class TryEnded(Value):
     node: str = ""
     node_unfit: bool = False
     begun: bool = False
+    part: str = ""
     evidence: dict[str, Any] = Field(default_factory=dict)
     record_outcome: str = ""
     payload: dict[str, Any] = Field(default_factory=dict)

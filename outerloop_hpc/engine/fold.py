@@ -94,6 +94,7 @@ class _Fold:
                 "node": event.node,
                 "node_unfit": event.node_unfit,
                 "begun": event.begun,
+                "part": event.part,
                 "record_outcome": event.record_outcome,
                 "ended_at": self.at,
                 "forgiven": event.rule == ev.GAVE_UP or (event.outcome != "done" and self._excused(event)),

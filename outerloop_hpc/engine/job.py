@@ -163,6 +163,7 @@ class Execution:
             ended_at=self.clock.now(),
             holder=self.holder,
             node_unfit=result.node_unfit,
+            part=result.part,
             image_sha256=manifest.image.sha256,
             payload=dict(result.payload),
         )

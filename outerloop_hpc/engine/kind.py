@@ -27,6 +27,7 @@ class Outcome:
         reason: why, for people.
         begun: whether any try of the step began what no repetition gives back (``records.Begun``).
         submission, index: where its last try's files are.
+        part: what its last try was lost with, as its body said (``body.Result``); empty where it did not.
     """
 
     word: StepWord
@@ -37,6 +38,7 @@ class Outcome:
     begun: bool = False
     submission: str = ""
     index: int = 0
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,7 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
                 any(t.begun for t in step.tries),
                 last.submission,
                 last.index,
+                last.part,
             )
     return View(
         read_spec,

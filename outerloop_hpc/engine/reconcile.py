@@ -156,6 +156,7 @@ def _try_ended(key: str, ruling: Ruling, basis: TryBasis) -> ev.TryEnded:
         node="" if node == "None assigned" else node,
         node_unfit=record is not None and record.node_unfit,
         begun=evidence.files.begun,
+        part=record.part if record is not None else "",
         evidence=basis.told(),
         record_outcome=record.outcome if record is not None else "",
         payload=record.payload if record is not None and ruling.outcome == "done" else {},

@@ -62,7 +62,7 @@ class Record(Document):
 
     ``outcome`` is for the engine; ``payload`` is for the kind. ``node_unfit``: the job blames its node, so the next
     try goes elsewhere. ``image_sha256``: the image that the submission asked for, whatever came of the try; empty
-    without one. Which image was found and used is the payload's to say.
+    without one. Which image was found and used is the payload's to say. ``part``: as in ``body.Result``.
     """
 
     name: ClassVar[str] = "record"
@@ -79,6 +79,7 @@ class Record(Document):
     ended_at: AwareDatetime
     holder: Holder
     node_unfit: bool = False
+    part: str = ""
     image_sha256: str = ""
     payload: dict[str, Any] = Field(default_factory=dict)
 

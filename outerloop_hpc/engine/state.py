@@ -43,6 +43,7 @@ class Try(Value):
     node: str = ""
     node_unfit: bool = False
     begun: bool = False
+    part: str = ""
     record_outcome: str = ""
     ended_at: AwareDatetime | None = None
     forgiven: bool = False

@@ -7,6 +7,8 @@ killed process left. Nothing is ever committed.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 from collections import defaultdict
@@ -158,6 +160,7 @@ class _Application:
     def carried_out(self, wanted: Mapping[str, tuple[bytes, str | None]]) -> Applied:
         places = _destinations(wanted)
         with self._tree() as tree:
+            self._alone(tree)
             found = self._looked_at(tree, places)
             if not found.changed:
                 return found
@@ -189,23 +192,44 @@ class _Application:
 
     def mended(self, found: Recovery) -> None:
         with self._tree() as tree:
+            self._alone(tree)
             if found.done:
                 self._settle(tree, found)
             else:
                 self._roll_back(tree, found, None)
 
-    def _claim(self, under_way: Recovery) -> None:
-        """Say what is about to happen, unless somebody else is about to; the first one has the tree."""
-        self.watch("claim", "")
+    def _alone(self, tree: Tree) -> None:
+        """Keep everybody else from this tree until it is let go; each run has a recovery file of its own.
+
+        Two applies at once would lose nothing, but each would take the other one for an editor and give up half-way;
+        and whoever mends would put back what a living apply is about to change.
+        """
         try:
-            descriptor = os.open(self.recovery, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            fcntl.flock(tree.root, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in {errno.EWOULDBLOCK, errno.EACCES}:
+                raise ApplyRefused(
+                    f"{self.checkout}: another apply is at work in this tree; nothing was changed, run again when it "
+                    "is done"
+                ) from error
+            # Some network filesystems lock no folders; there the comparisons have to do.
+
+    def _claim(self, under_way: Recovery) -> None:
+        """Say what is about to happen, unless somebody else is about to; the first one has the tree.
+
+        The file is there whole or not at all: half of one could neither be mended nor be told from a whole one.
+        """
+        self.watch("claim", "")
+        folder, made = self.recovery.parent, f".tmp-{fsio.nonce()}"
+        try:
+            fsio.replace(folder / made, under_way.encoded(), mode=0o600)
+            with descent.opened(Path(os.path.realpath(folder))) as parent:
+                FileExchange().place(parent, self.recovery.name, made)
         except FileExistsError as error:
             raise ApplyRefused(f"{self.recovery}: another apply began meanwhile; nothing was changed") from error
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(under_way.encoded())
-            file.flush()
-            os.fsync(file.fileno())
-        fsio.sync_folder(self.recovery.parent)
+        finally:
+            (folder / made).unlink(missing_ok=True)
+        fsio.sync_folder(folder)
 
     @contextmanager
     def _tree(self) -> Iterator[Tree]:

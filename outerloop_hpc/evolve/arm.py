@@ -14,6 +14,7 @@ from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.engine.clearing import remove
 from outerloop_hpc.engine.enclose import afresh, inside
 from outerloop_hpc.evolve.celllog import PER_COMMAND, CellLog
+from outerloop_hpc.evolve.closed import program_places
 from outerloop_hpc.evolve.findings import ArmFound, ArmWord
 from outerloop_hpc.evolve.fingerprint import changed, fingerprint
 from outerloop_hpc.evolve.gate.pairs import Arm
@@ -143,6 +144,7 @@ class _Trial:
             "OL_TASK": task.id,
             "OL_RESULT": inside(where, _RESULT_INSIDE / _RESULT),
         }
+        judging = fingerprint(self._checkout, program_places(task.oracle.command) if task.oracle else ())
         done = self._run(task.command, where, env, task.timeout_s, reader)
         at.log.keep(self._title)
         if done.outcome is Outcome.FAILED:
@@ -150,15 +152,21 @@ class _Trial:
         if done.outcome is Outcome.OUT_OF_MEMORY and at.most_memory:
             return self._found("out-of-memory", done.reason, done)
         if done.outcome is not Outcome.MEASURED or reader.numbers is None:
-            return self._ended(done) or Result("infrastructure", done.reason)
-        if different := changed(laid, fingerprint(self._checkout, laid)):
-            return self._found(
-                "failed", f"while it ran it changed {different}, so that it is not what was proposed", done
-            )
+            return self._ended(done) or Result("infrastructure", done.reason, part=self._arm)
+        if altered := self._altered(laid, judging):
+            return self._found("failed", f"while it ran it changed {altered}", done)
         success = self._asked(reader.numbers.success)
         if isinstance(success, Result):
             return success
         return self._found("measured", "", done, reader.numbers, success)
+
+    def _altered(self, laid: Mapping[str, str], judging: Mapping[str, str]) -> str:
+        """Say what the command changed that it must not; empty when it is all as it was."""
+        if different := changed(laid, fingerprint(self._checkout, laid)):
+            return f"{different}, so that it is not what was proposed"
+        if different := changed(judging, fingerprint(self._checkout, judging)):
+            return f"{different}, which is to judge it"
+        return ""
 
     def _asked(self, success: bool | None) -> bool | Result | None:  # noqa: FBT001 - the flag's own value
         """Ask the hidden oracle, unless the task's own flag has said no already."""
@@ -177,7 +185,8 @@ class _Trial:
                 return Result("out_of_memory", "the node killed the hidden oracle for want of memory")
             case _:
                 # Not its own words: what an oracle says is never stored.
-                return Result("infrastructure", "the hidden oracle could not be asked, or asked to be tried later")
+                said = "the hidden oracle could not be asked, or asked to be tried later"
+                return Result("infrastructure", said, part=self._arm)
 
     def _oracle(self, oracle: Oracle) -> Measurement:
         files = hand_out(self._at.context, self._at.task, oracle)

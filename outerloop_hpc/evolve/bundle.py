@@ -63,7 +63,7 @@ class _Packing:
 
     def __init__(self, given: ProposeGiven, prior: bytes, outputs: Mapping[int, bytes | None], room: Room) -> None:
         self.rows: list[dict[str, Any]] = [_clean(row) for row in given.rows]
-        self.gates = list(given.gates)
+        self.gates = [_clean(gate) for gate in given.gates]
         self.dropped: list[str] = []
         self._outputs = {number: data for number, data in outputs.items() if data is not None}
         self._room = room
@@ -136,8 +136,13 @@ def _output(number: int) -> str:
 
 
 def _clean(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row whose reason, which may quote what was printed, holds no key."""
-    return {**row, **({"reason": without_keys(str(row["reason"]))} if "reason" in row else {})}
+    """Return a row or a decision whose reasons, which may quote what was printed, hold no key."""
+    cleaned: dict[str, Any] = dict(row)
+    if "reason" in row:
+        cleaned["reason"] = without_keys(str(row["reason"]))
+    if "reasons" in row:
+        cleaned["reasons"] = [without_keys(str(one)) for one in row["reasons"]]
+    return cleaned
 
 
 def prior_of(prior: Prior, candidates: Path) -> bytes:

@@ -170,11 +170,22 @@ def _readings(cell: CellGiven, outcome: Outcome) -> dict[Arm, Reading] | str:
         # It was tried again with twice the memory; where that did not suffice for the incumbent either, the pair lacks
         # the incumbent's reading all the same.
         return {"candidate": Reading(word="failed", reason=reason, cell=cell.cell)}
-    return _missing(cell, reason, outcome.node)
+    # Nobody knows which arm of a pair had too little memory. The incumbent is known to work, so what may be the
+    # candidate's doing is not taken for chance.
+    part = "candidate" if outcome.word == "out of memory" else outcome.part
+    return _missing(cell, reason, outcome.node, part)
 
 
-def _missing(cell: CellGiven, reason: str, node: str = "") -> dict[Arm, Reading]:
-    return {arm: Reading(word="missing", reason=reason, node=node, cell=cell.cell) for arm in cell.arms}
+def _missing(cell: CellGiven, reason: str, node: str = "", part: str = "") -> dict[Arm, Reading]:
+    """Return that no arm has a reading. ``part``: the one that the cell was lost with, where that is known.
+
+    Both arms of a pair are lost then, but they are not equally to blame: an arm that asks to be tried later wherever
+    it does badly would choose its own seeds.
+    """
+    return {
+        arm: Reading(word="missing", reason=reason, node=node, cell=cell.cell, beside=part in cell.arms and part != arm)
+        for arm in cell.arms
+    }
 
 
 def _foreign(cell: CellGiven, found: CellFound) -> str:

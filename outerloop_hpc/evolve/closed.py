@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from outerloop_hpc.evolve.globs import denies
@@ -19,6 +20,9 @@ _CI = (
     "azure-pipelines.yml",
     "bitbucket-pipelines.yml",
 )
+
+#: Programs whose first word that is no option is the program that they run, or its name as a module.
+_INTERPRETER = re.compile(r"(?:python|perl|ruby|node|julia|Rscript|lua|bash|dash|zsh|sh)[0-9.]*")
 
 
 def closed_paths(scope: Scope, hidden: Iterable[str], run: Mapping[str, str], allow: Sequence[str]) -> tuple[str, ...]:
@@ -49,6 +53,18 @@ def files_run(commands: Mapping[str, Iterable[Sequence[str]]], paths: Iterable[s
             if path in known:
                 found.setdefault(path, task)
     return found
+
+
+def program_places(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths of the checkout at which a command's own program may lie; none where it lies elsewhere.
+
+    What else a command names is data, which a run may well have written.
+    """
+    first, *words = command
+    if not _INTERPRETER.fullmatch(first.rpartition("/")[2]):
+        return tuple(_places(first)) if "/" in first else ()
+    word = next((one for one in words if not one.startswith("-")), "")
+    return tuple(_places(word))
 
 
 def _places(word: str) -> Iterator[str]:

@@ -80,6 +80,11 @@ def stage_of(work: EvolveWork, generation: int, name: StageName, candidates: Seq
 _REFILLS = 0.5
 
 
+def with_refills(planned: int) -> int:
+    """Return how many pairs of a task a stage may have at most, those in the place of lost ones included."""
+    return planned + max(1, int(planned * _REFILLS))
+
+
 @dataclass(frozen=True, slots=True)
 class Filled:
     """A stage with the refills that it wants. ``found``: what is known once all its cells are settled."""
@@ -102,8 +107,7 @@ def filled(spec: RunSpec, work: EvolveWork, stage: Stage, view: View) -> Filled:
         if found is None:
             return Filled(stage, None, steps)
         more = {
-            task: min(first[task] + missing, first[task] + max(1, int(first[task] * _REFILLS)))
-            for task, missing in found.missing().items()
+            task: min(first[task] + missing, with_refills(first[task])) for task, missing in found.missing().items()
         }
         if found.broken or all(stage.repeats[task] >= count for task, count in more.items()):
             return Filled(stage, found, steps)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from typing import Annotated, Literal
 
@@ -138,6 +139,21 @@ def _task_problems(sweep: Sweep) -> Iterator[str]:
                     f"tasks[{index}].oracle.files[{number}]: {path!r} is given to candidates by overlay.allow; "
                     "a hidden check cannot be what is changed"
                 )
+        for word in task.oracle.command if task.oracle else ():
+            if (lacking := _not_handed_out(word, task.oracle.files if task.oracle else ())) is not None:
+                yield (
+                    f"tasks[{index}].oracle.command: {word!r} names {lacking!r}, which is none of oracle.files; they "
+                    "keep their paths in the target, below {oracle}"
+                )
+
+
+def _not_handed_out(word: str, files: Sequence[str]) -> str | None:
+    """Return the path that a word of an oracle's command looks for in vain: every answer of it would be a no."""
+    if not word.startswith("{oracle}/"):
+        return None
+    path = posixpath.normpath(word.removeprefix("{oracle}/"))
+    there = path == "." or any(one == path or one.startswith(f"{path}/") for one in files)
+    return None if there else path
 
 
 def _metric_problems(sweep: Sweep) -> Iterator[str]:

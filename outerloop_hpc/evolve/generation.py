@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from outerloop_hpc.documents import kept
 from outerloop_hpc.engine.kind import View
 from outerloop_hpc.engine.spec import StepSpec
 from outerloop_hpc.evolve.course import Proposal, confirming_key, proposals, proposed, screening_key
@@ -66,8 +67,8 @@ def _generation(work: EvolveWork, view: View, steps: Mapping[int, StepSpec], num
         number,
         proposed(outcome, _known(view, steps, number)),
         proposal_found(outcome.payload) if brought else ProposalFound(),
-        None if screening is None else Screened.model_validate(screening),
-        tuple(GateDecision.model_validate(view.conclusions[key]) for key in keys if key in view.conclusions),
+        None if screening is None else kept(Screened, screening, screening_key(number)),
+        tuple(kept(GateDecision, view.conclusions[key], key) for key in keys if key in view.conclusions),
     )
 
 

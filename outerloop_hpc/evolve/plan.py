@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from outerloop_hpc.documents import Document
+from outerloop_hpc.documents import Document, kept
 from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Outcome, Post, Submit, View
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
 from outerloop_hpc.engine.state import RunState
@@ -220,7 +220,7 @@ class _Planner:
             return (End("harness broken", str(known["reason"]), {"conclusion": key}),)
         if known["decision"] == "confirm":
             return self._confirmed(generation, str(known["chosen"]))
-        self.word = "insufficient" if lacking(Screened.model_validate(known)) else "kept"
+        self.word = "insufficient" if lacking(kept(Screened, known, key)) else "kept"
         self.last = f"generation {generation}: {known['reason']}"
         return None
 

@@ -9,12 +9,15 @@ from typing import Any, ClassVar
 
 from pydantic import AwareDatetime
 
-from outerloop_hpc.documents import Document, Value
+from outerloop_hpc.documents import Document, Value, kept
+from outerloop_hpc.engine.kind import view_of
 from outerloop_hpc.engine.spec import Image, RunSpec, digest_of
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import Exit, Fault, OuterloopError
+from outerloop_hpc.evolve.course import filled, stage_of
 from outerloop_hpc.evolve.gate.decide import recompute
 from outerloop_hpc.evolve.gate.decision import GateDecision
+from outerloop_hpc.evolve.gate.pairs import Pair
 from outerloop_hpc.evolve.work import Copy, EvolveWork, work_of
 
 PROMOTED = "promoted"
@@ -96,8 +99,15 @@ def promotion(spec: RunSpec, state: RunState) -> Promotion | None:
         expires_at=ended.at + timedelta(days=work.expires_days),
         binding=binding(spec, work, ended.result["overlay"]),
         copies=work.copies,
-        decision=GateDecision.model_validate(state.conclusions[ended.result["conclusion"]]),
+        decision=_decision(spec, state, str(ended.result["conclusion"])),
     )
+
+
+def _decision(spec: RunSpec, state: RunState, key: str) -> GateDecision:
+    if key not in state.conclusions:
+        raise Unfounded(f"{spec.run}: its decision {key!a} is not in the journal any more; find out who changed that")
+    found: GateDecision = kept(GateDecision, state.conclusions[key], f"{spec.run}, {key}")
+    return found
 
 
 def applicable(spec: RunSpec, state: RunState, now: datetime) -> Promotion:
@@ -105,8 +115,8 @@ def applicable(spec: RunSpec, state: RunState, now: datetime) -> Promotion:
 
     Raises:
         NotApplicable: nothing was promoted, or the evidence has expired.
-        Unfounded: the decision does not follow from its own pairs, or was made on other terms than the sweep's; it was
-            changed.
+        Unfounded: the decision does not follow from its own pairs, was made on other terms than the sweep's, or its
+            pairs are not what the overlay's cells found; it was changed.
     """
     found = promotion(spec, state)
     if found is None:
@@ -127,7 +137,31 @@ def applicable(spec: RunSpec, state: RunState, now: datetime) -> Promotion:
             "Somebody changed the journal, or numbers are computed otherwise here; "
             f"`outerloop-hpc evolve gate {spec.run} --recompute` shows both"
         )
+    _same_pairs(spec, state, found)
     return found
+
+
+def _same_pairs(spec: RunSpec, state: RunState, found: Promotion) -> None:
+    """Raise Unfounded unless the decision's pairs are those that cells of this very overlay found.
+
+    A decision names no overlay: only its cells say which one it is about.
+    """
+    work, made = work_of(spec), found.decision
+    stage = stage_of(work, found.generation, "confirm", [found.binding.overlay], made.look)
+    known = filled(spec, work, stage, view_of(lambda: spec, state, found.decided_at)).found
+    measured = [] if known is None or known.broken else list(map(_weighs, known.pairs[found.binding.overlay]))
+    decided = [_weighs(row.pair) for row in made.rows]
+    if sorted(measured, key=repr) != sorted(decided, key=repr):
+        raise Unfounded(
+            f"{spec.run}: the decision's pairs are not what the cells of overlay {found.binding.overlay[:12]} found; "
+            "nothing is applied. Somebody changed the journal"
+        )
+
+
+def _weighs(pair: Pair) -> tuple[object, ...]:
+    """Return what of a pair a decision rests on; wording of reasons may differ between versions."""
+    arms = [(one.word, sorted(one.metrics.items()), one.success, one.cell) for one in (pair.incumbent, pair.candidate)]
+    return (pair.task, pair.repeat, pair.seed, *arms)
 
 
 def _same_terms(spec: RunSpec, work: EvolveWork, found: Promotion) -> None:

@@ -14,6 +14,7 @@ from outerloop_hpc.evolve import work as works
 from outerloop_hpc.evolve.asks import cell_ask, policy, proposing_ask, unit_of
 from outerloop_hpc.evolve.closed import closed_paths, contradictions, files_run
 from outerloop_hpc.evolve.document import Sweep
+from outerloop_hpc.evolve.gate import levels
 from outerloop_hpc.evolve.gate.policy import GatePolicy
 from outerloop_hpc.evolve.globs import denies
 from outerloop_hpc.evolve.overlay import Overlay, place_problem
@@ -97,6 +98,8 @@ class _Resolution:
         self.problems += prepared.problems
         metric = policy(self.sweep, {task.id: benchmarks.get(task.id) for task in tasks})
         self.problems += metric.problems
+        if metric.policy is not None:
+            self.problems += levels.hopeless(metric.policy, len(tasks))
         pinned = [self._task(task, benchmarks.get(task.id), metric.name, base) for task in tasks]
         self._refuse(self.problems)
         assert metric.policy is not None, "without one there was a problem"  # noqa: S101 - for the type checker
@@ -155,7 +158,7 @@ class _Resolution:
         # Benchmarks that are no task here judge the target, too.
         commands |= {f"benchmark {one.name}": [one.argv] for one in contract.benchmarks}
         run = files_run(commands, [entry.path for entry in self._entries])
-        hidden = [path for task in self.sweep.tasks if task.oracle for path in task.oracle.files]
+        hidden = sorted(_oracle_files(self.sweep.tasks))
         closed = closed_paths(contract.territories(), hidden, run, given.allow)
         self.problems += contradictions(given.allow, closed)
         rules = works.OverlayRules(
@@ -285,4 +288,9 @@ class _Resolution:
             containment=targets.containment(network=cell.network),
             proposing_containment=targets.containment(network=getattr(sweep.proposer, "network", False)),
             expires_days=sweep.expires_days,
+            skipped_oracles=tuple(sorted(_oracle_files(sweep.tasks) - _oracle_files(tasks))),
         )
+
+
+def _oracle_files(tasks: Sequence[Task] | Sequence[works.Task]) -> set[str]:
+    return {path for task in tasks if task.oracle for path in task.oracle.files}

@@ -163,6 +163,7 @@ class EvolveWork(Value):
         copies: further places that an applied candidate is written to.
         proposing: what a proposal's job asks for. containment: of cells; proposing_containment: of proposals.
         expires_days: how long evidence may be applied.
+        skipped_oracles: oracle files of the file's tasks that this sweep leaves out; another one may measure by them.
         pilot: over 0: nothing is proposed, the incumbent is measured beside itself with so many pairs a task.
     """
 
@@ -183,15 +184,16 @@ class EvolveWork(Value):
     proposing_containment: Containment = Field(default_factory=Containment)
     expires_days: int = Field(default=90, ge=1)
     pilot: int = Field(default=0, ge=0)
+    skipped_oracles: tuple[str, ...] = ()
 
     def task(self, name: str) -> Task:
         """Return a task by its id; raises KeyError."""
         return {task.id: task for task in self.tasks}[name]
 
     def hidden(self) -> tuple[str, ...]:
-        """Return the oracle files of all tasks; a cell of one could read those of another at the same commit."""
+        """Return the oracle files of all tasks, skipped ones too; a cell of one could read those of another."""
         found = {path for task in self.tasks if task.oracle is not None for path in task.oracle.files}
-        return tuple(sorted(found))
+        return tuple(sorted(found.union(self.skipped_oracles)))
 
 
 def work_of(spec: RunSpec) -> EvolveWork:

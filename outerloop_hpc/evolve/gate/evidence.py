@@ -61,7 +61,10 @@ class TaskEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All pairs. ``missing``: readings without an answer, of incumbent and candidate. ``problems``: as sentences."""
+    """All pairs. ``problems``: as sentences.
+
+    ``missing``: readings without an answer, of incumbent and candidate; not those that only the other arm took along.
+    """
 
     rows: tuple[Row, ...]
     tasks: tuple[TaskEvidence, ...]
@@ -95,10 +98,7 @@ def gather(policy: GatePolicy, pairs: Iterable[Pair], tasks: Iterable[str], plan
                 judged.append(_judge(policy, pair))
                 rows.append(_row(policy, pair, judged[-1]))
         found.append(TaskEvidence(task, tuple(judged)))
-    missing = (
-        sum(row.pair.incumbent.word == "missing" for row in rows),
-        sum(row.pair.candidate.word == "missing" for row in rows),
-    )
+    missing = (sum(_lost(row.pair.incumbent) for row in rows), sum(_lost(row.pair.candidate) for row in rows))
     problems = [one.problem for task in found for one in task.judged if one.problem]
     return Evidence(tuple(rows), tuple(found), missing, _few(problems))
 
@@ -136,6 +136,10 @@ def _judge(policy: GatePolicy, pair: Pair) -> Judged:
             return Judged((True, True), problem=f"{where}: {_incomparable(metric, old, new)}")
         formed[metric.name] = d
     return Judged((True, True), formed)
+
+
+def _lost(reading: Reading) -> bool:
+    return reading.word == "missing" and not reading.beside
 
 
 def _solved(reading: Reading) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from outerloop_hpc.errors import UsageError
+from outerloop_hpc.evolve.gate.flips import smallest_p
 from outerloop_hpc.evolve.gate.policy import GatePolicy
 
 #: Without two a task, nothing is known about its spread.
@@ -29,6 +31,25 @@ def level(policy: GatePolicy) -> float:
 def least(level_used: float, tasks: int) -> int:
     """Return how many pairs in all can reach a level at all, and are at least two for each task."""
     return max(math.ceil(-math.log2(level_used)), LEAST_A_TASK * tasks)
+
+
+def hopeless(policy: GatePolicy, tasks: int) -> Iterator[str]:
+    """Yield why a plan can promote nothing, however good a candidate is: too few pairs to reach a level at all."""
+    if policy.kind != "paired-v1" or tasks < 1:
+        return
+    screened, confirmed = policy.repeats.screen * tasks, planned(policy, looks(policy)) * tasks
+    if smallest_p(screened) > policy.screen_level:
+        yield _few("repeats.screen", screened, "screen level", policy.screen_level, tasks)
+    if smallest_p(confirmed) > level(policy):
+        yield _few("repeats.most", confirmed, "level of one look", level(policy), tasks)
+
+
+def _few(key: str, pairs: int, what: str, wanted: float, tasks: int) -> str:
+    needed = least(wanted, tasks)
+    said = f"{key}: {pairs} pairs over {tasks} tasks can never reach the {what} {wanted:.4g}"
+    if pairs >= needed:
+        return f"{said}; plan fewer generations"
+    return f"{said}; at least {-(-needed // tasks)} a task are needed"
 
 
 def check(policy: GatePolicy, generation: int, look: int) -> None:

@@ -19,6 +19,7 @@ class Reading(Value):
     """One arm of a pair. ``metrics`` are finite numbers by name; empty unless measured.
 
     ``success``: what the task's own success flag or hidden oracle said; ``None`` where the task has neither.
+    ``beside``: of a missing one, that it was lost only because the other arm, in the same cell, was.
     """
 
     word: ReadingWord
@@ -27,6 +28,7 @@ class Reading(Value):
     reason: str = ""
     node: str = ""
     cell: str = ""
+    beside: bool = False
 
 
 class Pair(Value):

@@ -52,6 +52,12 @@ def boom() -> None:
     raise BoomError
 
 
+def written(path: Path) -> tuple[int, ...]:
+    """What changes when somebody writes there; reading changes nothing of it."""
+    found = path.stat()
+    return (found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
 def steps(tmp_path: Path) -> list[tuple[str, str]]:
     """Return every step of an apply that goes well."""
     seen: list[tuple[str, str]] = []
@@ -383,10 +389,10 @@ def test_a_checkout_that_is_not_there_is_said(tmp_path: Path, recovery: Path) ->
 
 def test_a_tree_that_holds_the_candidate_already_is_left_as_it_is(checkout: Path, recovery: Path) -> None:
     apply(trees.CANDIDATE, trees.work(), checkout, recovery)
-    before = {path: path.stat() for path in checkout.rglob("*")}
+    before = {path: written(path) for path in checkout.rglob("*")}
     done = apply(trees.CANDIDATE, trees.work(), checkout, recovery)
     assert (done.changed, set(done.same)) == ((), set(trees.NEW))
-    assert {path: path.stat() for path in checkout.rglob("*")} == before
+    assert {path: written(path) for path in checkout.rglob("*")} == before
     (checkout / "dist/a.py").write_bytes(b"old a\n")
     with pytest.raises(ApplyRefused, match="drifted"):
         apply(trees.CANDIDATE, trees.work(), checkout, recovery)
@@ -401,3 +407,37 @@ def test_what_apply_would_do_is_foreseen_and_nothing_is_written(checkout: Path, 
     (checkout / "src/a.py").write_bytes(b"drifted\n")
     with pytest.raises(ApplyRefused, match="drifted"):
         foreseen(trees.CANDIDATE, trees.work(), checkout)
+
+
+def test_a_disk_that_is_full_at_the_claim_leaves_nothing_that_stands_in_the_way_of_the_next_apply(
+    checkout: Path, recovery: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(TryLater):
+            apply(trees.CANDIDATE, trees.work(), checkout, recovery)
+    assert list(recovery.parent.iterdir()) == [checkout]
+    assert apply(trees.CANDIDATE, trees.work(), checkout, recovery).changed
+
+
+def test_two_applies_of_different_sweeps_and_a_mend_do_not_meet_in_one_tree(checkout: Path, tmp_path: Path) -> None:
+    """Each would take the other's files for an editor's, and neither could put back all of its own."""
+    refused: list[str] = []
+
+    def meet(step: str, _path: str) -> None:
+        if step == "exchange":
+            for other in (
+                lambda: apply(trees.CANDIDATE, trees.work(), checkout, tmp_path / "other.json"),
+                lambda: mend(tmp_path / "one.json"),
+            ):
+                with pytest.raises(ApplyRefused, match="another apply is at work") as found:
+                    other()
+                refused.append(str(found.value))
+
+    assert apply(trees.CANDIDATE, trees.work(), checkout, tmp_path / "one.json", watch=meet).changed
+    assert len(refused) == 2 * len(trees.NEW)
+    assert {path: data for path, (data, _) in trees.state(checkout).items()} == trees.NEW
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkout"]

@@ -116,7 +116,7 @@ def test_the_oracles_files_and_words_are_nowhere_but_in_its_own_command(tmp_path
     kept = [*contents(context.log.parent).values(), *contents(context.scratch).values()]
     assert not any(b"answer is 42" in text or b"VERDICT" in text for text in kept)
     assert "checks" not in context.log.read_text(encoding="utf-8")
-    assert "42" not in json.dumps(result.payload)
+    assert "answer" not in json.dumps(result.payload)
 
 
 def test_only_the_oracles_command_is_given_its_files_and_none_of_its_words_reach_a_log_even_for_a_while(
@@ -150,6 +150,27 @@ def test_the_oracle_has_the_last_word_by_its_exit_status(tmp_path: Path, verdict
     sweep = new_sweep(tmp_path)
     digest = sweep.freeze(solver=f"FACTOR = 2\nVERDICT = {verdict}\n")
     assert one(run(sweep, arms=["candidate"], overlay=digest)).success is success
+
+
+@pytest.mark.parametrize("words", [("verify.py",), ("-B", "-m", "verify")])
+def test_a_candidate_that_writes_over_the_program_that_judges_it_has_failed(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    sweep = new_sweep(tmp_path, {**FILES, "verify.py": "import sys; sys.exit(open(sys.argv[1]).read() != 'right')\n"})
+    sweep.task(
+        oracle=Oracle(command=(sys.executable, *words, "{oracle}/checks/hidden.py"), files=("checks/hidden.py",))
+    )
+    assert one(run(sweep)).success is False
+    found_wrong = sweep.freeze(solver="FACTOR = 2\nopen('verify.py', 'w').write('')\n")
+    arm_found = one(run(sweep, arms=["candidate"], overlay=found_wrong))
+    assert (arm_found.word, arm_found.success) == ("failed", None)
+    assert "changed 'verify.py', which is to judge it" in arm_found.reason
+
+
+def test_what_an_oracle_reads_may_be_written_by_the_run(tmp_path: Path) -> None:
+    sweep = new_sweep(tmp_path, {**FILES, "out": "old\n", "bench.py": "open('out', 'w')\n" + FILES["bench.py"]})
+    sweep.task(oracle=Oracle(command=("cp", "out", "{oracle}/../copy"), files=("checks/hidden.py",)))
+    assert one(run(sweep)).success is True
 
 
 def test_an_oracle_that_asks_to_be_tried_later_decides_nothing(tmp_path: Path) -> None:
@@ -225,6 +246,12 @@ def test_exit_status_75_is_nobodys_failure(tmp_path: Path) -> None:
     sweep = new_sweep(tmp_path)
     result = run(sweep, arms=["candidate"], overlay=sweep.freeze(solver="raise SystemExit(75)\n"))
     assert (result.outcome, result.payload) == ("infrastructure", {})
+
+
+def test_a_cell_says_which_arm_it_was_lost_with(tmp_path: Path) -> None:
+    sweep = new_sweep(tmp_path)
+    result = run(sweep, arms=BOTH, overlay=sweep.freeze(solver="raise SystemExit(75)\n"))
+    assert (result.outcome, result.part) == ("infrastructure", "candidate")
 
 
 def test_a_file_of_results_counts_more_than_what_is_printed(tmp_path: Path) -> None:

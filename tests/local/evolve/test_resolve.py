@@ -156,6 +156,26 @@ def test_every_problem_is_told_at_once(resolving: Resolver) -> None:
     assert [word in said for word in ("task a", "task b", "overlay.allow")] == [True] * 3
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            "repeats: {screen: 2}\n",
+            "repeats.screen: 2 pairs over 1 tasks can never reach the screen level 0.2; at least 3 a task are needed",
+        ),
+        (
+            "repeats: {confirm: 5, most: 5}\nbudget: {generations: 4}\n",
+            "repeats.most: 5 pairs over 1 tasks can never reach the level of one look 0.0125; at least 7 a task",
+        ),
+        ("budget: {generations: 900}\n", "plan fewer generations"),
+    ],
+)
+def test_a_plan_that_can_promote_nothing_is_refused_before_anything_is_measured(
+    resolving: Resolver, more: str, said: str
+) -> None:
+    assert said in _said(resolving, more=more)
+
+
 def test_expensive_tasks_are_skipped_and_named_unless_they_are_included(resolving: Resolver) -> None:
     tasks = f"{_QUICK}\n  - {{id: dear, benchmark: other, expensive: true}}"
     found = resolving((_QUICK, tasks))
@@ -163,6 +183,16 @@ def test_expensive_tasks_are_skipped_and_named_unless_they_are_included(resolvin
     assert "dear: expensive, skipped" in found.notices
     assert len(resolving((_QUICK, tasks), expensive=True).work.tasks) == 2
     assert "every task is expensive (quick)" in _said(resolving, ("speed}", "speed, expensive: true}"))
+
+
+def test_the_oracle_of_a_skipped_task_stays_hidden(resolving: Resolver) -> None:
+    """Whoever could read it now would know the answers when the task is measured."""
+    tasks = (
+        f"{_QUICK}\n  - {{id: dear, benchmark: other, expensive: true, "
+        "oracle: {command: [cat, '{oracle}/src/hidden.py'], files: [src/hidden.py]}}"
+    )
+    for expensive in (False, True):
+        assert resolving((_QUICK, tasks), expensive=expensive).work.hidden() == ("src/hidden.py",)
 
 
 def test_a_pair_asks_for_the_time_of_both_arms(resolving: Resolver) -> None:

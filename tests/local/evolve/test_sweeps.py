@@ -170,6 +170,12 @@ def test_a_pilot_of_a_benchmark_that_follows_from_its_seed_claims_no_sight(sweep
     assert "follows from the seed alone" in warned
 
 
+def test_the_estimate_is_what_a_sweep_may_have_at_most_refills_included(sweeps: Sweeps) -> None:
+    said = sweeps.site.cli("evolve", "submit", sweeps.file(0.8), "--dry-run").err
+    per_task = (2 + 1) * 2 + (6 + 3) * 2
+    assert f"with refills at most {2 * per_task} cells" in said
+
+
 def test_what_is_wrong_with_a_sweep_file_is_said_at_once_and_nothing_is_submitted(sweeps: Sweeps) -> None:
     file = sweeps.file(
         0.8, changes={"repeats:": "repeat:", "allow: [solver]": "allow: [nowhere]", "screen: 2": "screen: 1"}

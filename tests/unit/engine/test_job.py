@@ -223,6 +223,11 @@ def test_a_specification_that_one_node_cannot_read_is_tried_elsewhere_and_not_fi
     assert the_record(folder).node_unfit
 
 
+def test_what_a_body_was_lost_with_is_in_its_record(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    carry_out(folder, lambda _: Result("infrastructure", "later", part="candidate"), monkeypatch)
+    assert the_record(folder).part == "candidate"
+
+
 def test_scratch_with_read_only_folders_is_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Path] = []
 

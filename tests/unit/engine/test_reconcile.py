@@ -222,6 +222,14 @@ def test_a_node_that_the_job_itself_found_unfit_is_avoided_by_the_next_try(unfit
     assert intent.exclude_nodes == expected
 
 
+def test_what_a_try_was_lost_with_is_kept() -> None:
+    one = table()
+    one.start()
+    lose(one, evidence(look(), record=record("infrastructure", reason="later", part="candidate")))
+    (step,) = one.state.steps.values()
+    assert step.tries[0].part == "candidate"
+
+
 def test_a_run_of_the_cluster_is_not_repeated_on_the_host_of_a_pass_without_sbatch() -> None:
     one = table()
     one.start()

@@ -71,8 +71,8 @@ def done(payload: Any, outcome: str = "completed", reason: str = "") -> dict[str
     return {"outcome": "done", "record_outcome": outcome, "payload": dumped, "reason": reason}
 
 
-def lost(reason: str = "NODE_FAIL") -> dict[str, Any]:
-    return {"outcome": "lost", "reason": reason}
+def lost(reason: str = "NODE_FAIL", part: str = "") -> dict[str, Any]:
+    return {"outcome": "lost", "reason": reason, "part": part}
 
 
 def refused(reason: str) -> dict[str, Any]:

@@ -93,3 +93,13 @@ def test_a_key_in_a_reason_goes_no_further() -> None:
     rows = [{"task": "t", "reason": "exit 1: token=abcdefghijkl"}]
     files = bundle(given(rows=0).model_copy(update={"rows": tuple(rows)}), b"")
     assert b"abcdefghijkl" not in files["selected-rows.json"]
+
+
+def test_no_file_of_the_evidence_holds_a_key_that_a_program_printed() -> None:
+    """A proposer that failed is quoted in the decisions, too, and whoever proposes next reads them."""
+    said = "it ended with exit status 1: 401 for Authorization: Bearer k3yk3yk3yk3yk3y"
+    rows = [{"task": "t", "repeat": 0, "reason": said}]
+    gates = [{"decision": "refused", "reasons": ["it was refused", said]}]
+    files = bundle(ProposeGiven.model_validate({"generation": 1, "rows": rows, "gates": gates}), b"")
+    assert not [name for name, data in files.items() if b"k3yk3y" in data]
+    assert b"it was refused" in files["gate-summary.json"]

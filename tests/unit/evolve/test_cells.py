@@ -125,14 +125,21 @@ def test_what_left_no_record_is_missing_and_says_why(word: StepWord) -> None:
     assert seen.missing() == {"t0": 2, "t1": 1}
 
 
+def test_a_pair_that_was_lost_with_one_arm_is_not_held_against_the_other() -> None:
+    seen = found("pair", told=lambda _: Outcome("tries exhausted", part="candidate"))
+    assert {one[2:] for one in words(seen.pairs[A])} == {("missing", "missing")}
+    assert {(one.incumbent.beside, one.candidate.beside) for one in seen.pairs[A]} == {(True, False)}
+
+
 def test_memory_that_only_the_candidate_lacks_is_its_own_failure() -> None:
     seen = found(told=lambda cell: Outcome("out of memory") if cell.overlay else None)
     assert {one[2:] for one in words(seen.pairs[A])} == {("measured", "failed")}
 
 
-def test_memory_that_a_cell_of_both_arms_lacks_says_nothing_about_either() -> None:
+def test_memory_that_a_cell_of_both_arms_lacks_is_no_number_of_either() -> None:
     seen = found("pair", told=lambda _: Outcome("out of memory"))
     assert {one[2:] for one in words(seen.pairs[A])} == {("missing", "missing")}
+    assert not any(one.candidate.beside for one in seen.pairs[A])
 
 
 def test_an_arm_that_failed_is_no_number_and_is_not_missing() -> None:

@@ -113,6 +113,27 @@ def test_a_hidden_file_cannot_be_what_candidates_change() -> None:
 
 
 @pytest.mark.parametrize(
+    ("word", "lacking"),
+    [
+        ("{oracle}/check.py", "check.py"),
+        ("{oracle}/hidden/x/../check.txt", "hidden/check.txt"),
+        ("{oracle}/hidden/check.py", ""),
+        ("{oracle}/hidden", ""),
+        ("{oracle}/", ""),
+        ("{oracle}", ""),
+        ("check.py", ""),
+    ],
+)
+def test_an_oracle_that_looks_for_a_file_that_is_not_handed_out_is_refused(word: str, lacking: str) -> None:
+    """Its command would fail for every arm, and a sweep would find its harness broken after hours."""
+    oracle = f"id: small, oracle: {{command: [python3, '{word}'], files: [hidden/check.py]}},"
+    if lacking:
+        assert f"names '{lacking}', which is none of oracle.files" in _said(("id: small,", oracle))
+    else:
+        assert load(sweep(("id: small,", oracle))).tasks[0].oracle is not None
+
+
+@pytest.mark.parametrize(
     ("copies", "message"),
     [
         ("[{from: src/a, to: src/a/b}]", "copies[0]: 'src/a' and 'src/a/b' lie in one another"),

@@ -426,6 +426,29 @@ def test_what_is_lost_for_good_never_promotes_what_whole_evidence_does_not(place
     assert one.state.ended is None or one.ending()[0] in {"kept", "insufficient"}
 
 
+def test_a_candidate_with_whose_pairs_jobs_run_out_of_memory_does_not_choose_its_seeds_so() -> None:
+    def hungry(_: StepSpec, cell: CellGiven) -> Ending:
+        bad = cell.stage == "confirm" and cell.repeat in {0, 2} and cell.task == "t0"
+        return {"outcome": "out_of_memory", "reason": "OUT_OF_MEMORY"} if bad else None
+
+    one = play(answers(gain=lambda _: 0.2, cells=hungry), unit="pair")
+    assert one.ending()[0] == "insufficient"
+    assert "the candidate may cause the faults" in one.ending()[1]
+
+
+@pytest.mark.parametrize("unit", ["cell", "pair"])
+def test_a_candidate_that_asks_to_be_tried_later_where_it_does_badly_is_not_promoted(unit: str) -> None:
+    """It would choose the seeds that it is judged on: each pair that it drops is replaced by a fresh one."""
+
+    def choosy(_: StepSpec, cell: CellGiven) -> Ending:
+        bad = cell.stage == "confirm" and cell.repeat in {0, 2} and cell.task == "t0" and "candidate" in cell.arms
+        return lost(part="candidate") if bad else None
+
+    one = play(answers(gain=lambda _: 0.2, cells=choosy), unit=unit)
+    assert one.ending()[0] == "insufficient"
+    assert "the candidate may cause the faults" in one.ending()[1]
+
+
 @pytest.mark.parametrize("unit", ["cell", "pair"])
 def test_planning_twice_says_the_same_and_wants_no_settled_cell_again(unit: str) -> None:
     one = Play(work(unit=unit))

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from outerloop_hpc.cli.gaterows import gate_rows
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import Fault
-from outerloop_hpc.evolve.promotion import NotApplicable, applicable, documents, promotion
+from outerloop_hpc.evolve.gate.decide import recompute
+from outerloop_hpc.evolve.gate.decision import GateDecision
+from outerloop_hpc.evolve.promotion import NotApplicable, Unfounded, applicable, documents, promotion
+from outerloop_hpc.evolve.report import report
 from outerloop_hpc.evolve.work import dump
-from tests.unit.evolve.played import RUN, A, Play, answers, policy, work
+from tests.unit.evolve.played import RUN, A, B, Play, answers, policy, proposal, work
 
 pytestmark = pytest.mark.unit
 
@@ -67,6 +71,50 @@ def test_a_decision_without_some_of_its_pairs_is_a_fault() -> None:
     rows = STATE.conclusions[LOOK]["rows"][1:]
     with pytest.raises(Fault, match="does not follow"):
         applicable(SPEC, decided(rows=rows), PROMOTED.table.now)
+
+
+def test_a_promotion_of_another_overlay_than_its_cells_measured_is_a_fault() -> None:
+    """The loser of the screening would be applied on the winner's evidence."""
+    one = Play(work(candidates=2)).play(answers({0: proposal(A, B)}, gain=lambda cell: 0.2 * (cell.overlay == A)))
+    ended = one.state.ended
+    assert ended is not None
+    assert applicable(one.table.spec, one.state, one.table.now).binding.overlay == A
+    other = ended.model_copy(update={"result": {**ended.result, "overlay": B}})
+    with pytest.raises(Unfounded, match=f"not what the cells of overlay {B[:12]} found"):
+        applicable(one.table.spec, one.state.model_copy(update={"ended": other}), one.table.now)
+
+
+def test_pairs_that_no_cell_found_are_a_fault_although_the_decision_follows_from_them() -> None:
+    made = GateDecision.model_validate(STATE.conclusions[LOOK])
+    first = made.rows[0].pair
+    better = first.model_copy(
+        update={
+            "candidate": first.candidate.model_copy(update={"metrics": {"cost": first.candidate.metrics["cost"] / 2}})
+        }
+    )
+    rows = (made.rows[0].model_copy(update={"pair": better}), *made.rows[1:])
+    forged = recompute(made.model_copy(update={"rows": rows}))
+    assert forged.decision == "promote"
+    with pytest.raises(Unfounded, match="not what the cells"):
+        applicable(SPEC, decided(**forged.model_dump(mode="json", by_alias=True)), PROMOTED.table.now)
+
+
+@pytest.mark.parametrize("change", [{"schema": "gate-decision/2"}, {"rows": "none"}, {"decision": "perhaps"}])
+def test_a_decision_that_cannot_be_read_is_a_fault_and_no_traceback(change: dict[str, Any]) -> None:
+    state = decided(**change)
+    for reads in (
+        lambda: applicable(SPEC, state, PROMOTED.table.now),
+        lambda: list(gate_rows(state, recompute=True)),
+        lambda: report(SPEC, state),
+    ):
+        with pytest.raises(Fault, match=f"{LOOK}: not a readable gate-decision document"):
+            reads()
+
+
+def test_a_promotion_without_its_decision_is_a_fault() -> None:
+    state = STATE.model_copy(update={"conclusions": {"screen-g0": STATE.conclusions["screen-g0"]}})
+    with pytest.raises(Unfounded, match="is not in the journal any more"):
+        applicable(SPEC, state, PROMOTED.table.now)
 
 
 @pytest.mark.parametrize("change", [{"gate": policy(level=0.01)}, {"document": "e"}, {"tasks": 3}])
