@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from outerloop_hpc.engine.spec import RunSpec, StepSpec
+from outerloop_hpc.engine.spec import ResourceAsk, RunSpec, StepSpec
 from outerloop_hpc.engine.spend import Spend, spend_of
 from outerloop_hpc.engine.state import Change, RunState, StepWord
+from outerloop_hpc.engine.submissions import resources_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class View:
         lost_in_a_row: executions lost to the machines since the last one that left a record; what ran out of memory
             is not among them, since that may be its own doing.
         read_spend: adds up what the run has used; ``spend`` asks it.
+        waiting: steps that get a try, their first or another one, as soon as they may: by key, with what it asks for.
     """
 
     read_spec: Callable[[], RunSpec]
@@ -70,6 +72,7 @@ class View:
     conclusions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     lost_in_a_row: int = 0
     read_spend: Callable[[], Spend] = Spend
+    waiting: Mapping[str, ResourceAsk] = field(default_factory=dict)
 
     @property
     def spend(self) -> Spend:
@@ -106,6 +109,14 @@ class Ask:
 @dataclass(frozen=True, slots=True)
 class Cancel:
     """End what is under way of these steps, with the whole submissions that hold it, and want no further try."""
+
+    steps: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Submit no try of these steps in this pass; the next one asks anew."""
 
     steps: tuple[str, ...]
     reason: str
@@ -164,7 +175,7 @@ class End:
     result: Mapping[str, Any]
 
 
-Decision = Submit | Ask | Cancel | Conclude | Post | Propose | End
+Decision = Submit | Ask | Cancel | Hold | Conclude | Post | Propose | End
 
 
 class Kind(Protocol):
@@ -227,6 +238,7 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
         state.conclusions,
         _lost_in_a_row(state),
         lambda: spend_of(state),
+        {key: resources_of(step) for key, step in state.steps.items() if step.waits},
     )
 
 

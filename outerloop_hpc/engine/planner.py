@@ -18,6 +18,7 @@ class Planner:
         self.lines: list[Line] = []
         self.given_up: dict[tuple[str, int], str] = {}
         self.rulings: dict[tuple[str, int], str] = {}
+        self.held: set[str] = set()
 
     def add(self, *new: ev.Event) -> None:
         """Add events and fold them at once."""

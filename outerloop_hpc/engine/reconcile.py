@@ -5,9 +5,10 @@ Order: a person's word, what became of tries, unbound submissions, the kind's de
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine import kind as kinds
@@ -236,10 +237,11 @@ def _take_decision(planner: Planner, decision: kinds.Decision) -> None:
             planner.say("run", "kind.ask", "ask", reason, question)
         case kinds.Cancel(keys, reason):
             _withdraw(planner, keys, reason)
+        case kinds.Hold(keys, reason):
+            planner.held.update(keys)
+            planner.say("run", "kind.hold", "wait", f"{len(keys)} steps wait: {reason}", "what is under way to end")
         case kinds.Conclude(key, document, reason):
-            if key not in planner.state.conclusions:
-                planner.add(ev.ConclusionReached(key=key, document=dict(document), reason=reason))
-                planner.say("run", "kind.conclude", "conclude", reason)
+            _conclude(planner, key, document, reason)
         case kinds.Post():
             outbound.post(planner, decision)
         case kinds.Propose():
@@ -248,6 +250,12 @@ def _take_decision(planner: Planner, decision: kinds.Decision) -> None:
             people.withdraw(planner, reason)
             planner.add(ev.RunEnded(ending=ending, reason=reason, result=dict(result)))
             planner.say("run", "kind.end", ending, reason)
+
+
+def _conclude(planner: Planner, key: str, document: Mapping[str, Any], reason: str) -> None:
+    if key not in planner.state.conclusions:
+        planner.add(ev.ConclusionReached(key=key, document=dict(document), reason=reason))
+        planner.say("run", "kind.conclude", "conclude", reason)
 
 
 def _withdraw(planner: Planner, keys: tuple[str, ...], reason: str) -> None:
@@ -263,7 +271,8 @@ def _launch(planner: Planner) -> None:
     given, here = planner.given, planner.given.here
     if planner.state.ended is not None or planner.state.parked is not None:
         return
-    steps = waiting(planner.state, given.now, given.policies[here.compute])
+    due = waiting(planner.state, given.now, given.policies[here.compute])
+    steps = [step for step in due if step.spec.key not in planner.held]
     if not steps:
         return
     if here.launches <= 0:

@@ -70,6 +70,11 @@ class Step(Value):
         """The newest try."""
         return self.tries[-1] if self.tries else None
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is to get a try, its first or another one, and has none under way."""
+        return self.open_try is None and self.settled() is None
+
     def counted(self) -> int:
         """How many tries were used up (a person's resume forgives earlier ones)."""
         return sum(1 for t in self.tries if t.outcome in COUNTED and not t.forgiven)

@@ -46,7 +46,7 @@ def waiting(state: RunState, now: datetime, policy: Policy) -> list[Step]:
     """Steps that want a try now: not settled, none open, past their pause."""
     found = []
     for step in state.steps.values():
-        if step.open_try is None and step.settled() is None:
+        if step.waits:
             due = due_at(step, policy)
             if due is None or now >= due:
                 found.append(step)

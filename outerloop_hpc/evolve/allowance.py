@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from outerloop_hpc.engine.kind import View
-from outerloop_hpc.engine.spec import StepSpec
+from outerloop_hpc.engine.spec import ResourceAsk, StepSpec
 from outerloop_hpc.evolve.cells import JOB
 from outerloop_hpc.evolve.findings import ProposalFound
 from outerloop_hpc.evolve.work import Budget
@@ -30,7 +30,22 @@ def allowance(budget: Budget, view: View, more: Sequence[StepSpec]) -> Allowance
     new = [step for step in more if step.key not in view.steps]
     if not new:
         return Allowance("go")
-    if over := _late(budget, view) or _cells(budget, view, new) or _money(budget, view, new):
+    return _allowed(budget, view, new, _cells(budget, view, new))
+
+
+def again(budget: Budget, view: View, waiting: Mapping[str, ResourceAsk]) -> Allowance:
+    """Say whether steps that the run has already may get another try, or their first one later than was thought.
+
+    A try of an earlier step is no further cell. It takes as long as any other, though, and may be after the deadline.
+    """
+    if not waiting:
+        return Allowance("go")
+    steps = [view.steps[key].model_copy(update={"resources": ask}) for key, ask in waiting.items()]
+    return _allowed(budget, view, steps)
+
+
+def _allowed(budget: Budget, view: View, new: Sequence[StepSpec], over: str = "") -> Allowance:
+    if over := _late(budget, view) or over or _money(budget, view, new):
         return Allowance("over", over)
     judged = [_within(*one, settling=view.spend.settling) for one in _hours(budget, view, new)]
     return next((one for word in ("over", "wait") for one in judged if one.word == word), Allowance("go"))

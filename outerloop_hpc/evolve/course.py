@@ -70,6 +70,13 @@ def proposals(view: View) -> dict[int, StepSpec]:
     return {step.round: step for step in view.steps.values() if step.job == PROPOSE}
 
 
+def outdated(view: View, step: StepSpec) -> bool:
+    """Say whether a sweep has gone on without this step, so that what it would bring changes nothing any more."""
+    if step.parameters.get("stage") == "screen" and screening_key(step.round) in view.conclusions:
+        return True
+    return any(other.round > step.round for other in view.steps.values())
+
+
 def stage_of(work: EvolveWork, generation: int, name: StageName, candidates: Sequence[str], look: int = 1) -> Stage:
     """Return a stage as it was planned, without refills."""
     count = work.gate.repeats.screen if name == "screen" else planned(work.gate, look)

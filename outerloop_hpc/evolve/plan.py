@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from outerloop_hpc.documents import Document, kept
-from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Outcome, Post, Submit, View
+from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Hold, Outcome, Post, Submit, View
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import UsageError
 from outerloop_hpc.evolve import page, pilot, promotion, report, selection
-from outerloop_hpc.evolve.allowance import allowance
+from outerloop_hpc.evolve.allowance import again, allowance
 from outerloop_hpc.evolve.cells import JOB, Measured, Stage
 from outerloop_hpc.evolve.course import (
     PROPOSE,
     confirming_key,
     filled,
     lacking,
+    outdated,
     proposals,
     proposed,
     screening_key,
@@ -44,7 +45,7 @@ class EvolveKind:
 
     def plan(self, view: View) -> tuple[Decision, ...]:
         """Say what the sweep needs now."""
-        if view.under_way and view.lost_in_a_row < _LOST and not _stopped(view):
+        if view.under_way and view.lost_in_a_row < _LOST and not view.waiting and not _stopped(view):
             # Cells run for hours: a pass that finds nothing new need not read the sweep.
             return ()
         return _Planner.of(view).decisions()
@@ -104,6 +105,8 @@ class _Planner:
         """Return what is wanted."""
         if troubles := tuple(self._troubles()):
             return troubles
+        if unwanted := tuple(self._again()):
+            return unwanted
         if self.view.under_way:
             return ()
         if self.work.pilot:
@@ -147,6 +150,26 @@ class _Planner:
             yield Cancel(tuple(open_), reason)
         rest = "; the rest was cancelled" if open_ else ""
         yield Ask(f"{reason}{rest}. Mend the cause, then {self._resume()}", reason)
+
+    def _again(self) -> Iterator[Decision]:
+        """Look at steps that would get another try: budgets and the deadline are theirs, too."""
+        view = self.view
+        if old := tuple(key for key in view.waiting if outdated(view, view.steps[key])):
+            # A person's resume lets every step go on that has no result, also where its loss was borne long ago.
+            yield Cancel(old, "what it was for is decided without it")
+            return
+        allowed = again(self.work.budget, view, view.waiting)
+        if allowed.word == "go":
+            return
+        others = len(view.steps) - len(view.outcomes) - len(view.waiting)
+        if allowed.word == "over" and (self._late() or not others):
+            yield Cancel(tuple(view.waiting), f"no further try of it: {allowed.reason}")
+        else:
+            # What is under way counts by its walltime, and will have taken less.
+            yield Hold(tuple(view.waiting), allowed.reason)
+
+    def _late(self) -> bool:
+        return self.work.budget.deadline is not None and self.view.now >= self.work.budget.deadline
 
     def _resume(self) -> str:
         run = self.spec.run
@@ -207,8 +230,7 @@ class _Planner:
             return ()
         if allowed.word == "go":
             return (Submit(tuple(steps), reason),)
-        late = self.work.budget.deadline is not None and self.view.now >= self.work.budget.deadline
-        return (End("past deadline" if late else "out of budget", f"{allowed.reason}; {self.last}", {}),)
+        return (End("past deadline" if self._late() else "out of budget", f"{allowed.reason}; {self.last}", {}),)
 
     def _screened(self, generation: int, digests: Sequence[str]) -> _Need:
         key = screening_key(generation)

@@ -12,7 +12,7 @@ from outerloop_hpc.engine.spend import Spend
 from outerloop_hpc.evolve.allowance import Allowance, allowance
 from outerloop_hpc.evolve.cells import Stage, steps_of
 from outerloop_hpc.evolve.work import Budget
-from tests.unit.engine.made import T0, after, step
+from tests.unit.engine.made import T0, after, decided, step
 from tests.unit.evolve import played
 from tests.unit.evolve.played import A, B, Play, answers, policy, proposal, spec_of, work
 
@@ -149,3 +149,52 @@ def test_a_sweep_past_its_deadline_says_so() -> None:
 def test_money_that_no_proposal_named_is_none() -> None:
     one = Play(work(budget=Budget(money=1))).play(played.answers(gain=lambda _: 0.2))
     assert one.ending()[0] == "promoted"
+
+
+def half_lost(budget: Budget, **more: Any) -> Play:
+    """A screening of eight cells, six of which have their results; two were lost and are to be tried again."""
+    one = Play(work(budget=budget, max_tries=5, **more))
+    one.look()
+    one.end(answers())
+    one.look()
+    assert one.end(answers(gain=lambda _: 0.2), most=6) == 6
+    assert one.end(lambda _: played.lost()) == 2
+    return one
+
+
+def test_no_further_try_of_a_lost_cell_is_submitted_after_the_deadline() -> None:
+    one = half_lost(Budget(deadline=after(9000)))
+    assert one.look() == ["cancel.asked", "run.ended"]
+    assert one.ending()[0] == "past deadline"
+
+
+def test_a_sweep_that_is_resumed_after_its_deadline_submits_nothing() -> None:
+    one = Play(work(budget=Budget(deadline=after(7000))))
+    one.look()
+    one.end(answers())
+    one.look()
+    one.look(decided("park", "p.json"))
+    one.end(lambda _: {"outcome": "withdrawn"})
+    one.resume()
+    assert one.ending()[0] == "past deadline"
+    assert len(one.state.submissions) == 2
+
+
+def test_further_tries_have_no_hours_of_their_own_beyond_the_budget() -> None:
+    one = half_lost(Budget(cpu_hours=8.5))
+    one.archive(8, *one.state.submissions)
+    assert one.look() == ["cancel.asked", "run.ended"]
+    assert one.ending()[0] == "out of budget"
+
+
+def test_a_further_try_waits_while_what_is_under_way_may_leave_room_for_it() -> None:
+    one = Play(work(budget=Budget(cpu_hours=8.5), max_tries=5))
+    one.look()
+    one.end(answers())
+    one.archive(0, *one.state.submissions)
+    one.look()
+    one.end(lambda _: played.lost(), most=1)
+    assert one.look() == []
+    one.end(answers(gain=lambda _: 0.2))
+    one.archive(1, *one.state.submissions)
+    assert one.look() == ["submission.intended"]

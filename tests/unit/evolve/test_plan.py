@@ -322,6 +322,23 @@ def test_a_sweep_that_a_person_stops_half_way_ends_like_an_undisturbed_one() -> 
     assert one.state.conclusions == whole.state.conclusions
 
 
+def test_a_resume_measures_nothing_again_that_was_decided_without_it_long_ago() -> None:
+    def failing(step: StepSpec, cell: CellGiven) -> Ending:
+        return lost() if (cell.stage, cell.repeat, cell.task) == ("screen", 0, "t0") else None
+
+    one = Play(work(gate=policy(generations=2)))
+    told = answers({0: {"outcome": "timed_out"}, 1: proposal(A)}, gain=lambda _: 0.2, cells=failing)
+    while not one.cells(stage="confirm"):
+        one.look()
+        one.end(told) if not one.cells(stage="confirm") else None
+    before = {key: len(step.tries) for key, step in one.state.steps.items()}
+    one.look(decided("park", "p.json"))
+    one.end(lambda _: {"outcome": "withdrawn"})
+    one.resume().play(told)
+    again = {s.spec.cause for key, s in one.state.steps.items() if len(s.tries) > before.get(key, 9)}
+    assert (one.ending()[0], again) == ("promoted", {"confirm of generation 1"})
+
+
 def test_something_that_is_not_what_was_frozen_halts_at_once_and_withdraws_the_rest() -> None:
     one = Play(work())
     one.look()
