@@ -11,11 +11,12 @@ from outerloop_hpc.cli.follow import follow
 from outerloop_hpc.cli.logs import set_up
 from outerloop_hpc.cli.session import Session
 from outerloop_hpc.documents import load
+from outerloop_hpc.engine import waking, watch
 from outerloop_hpc.engine.records import Wake
-from outerloop_hpc.errors import Exit
+from outerloop_hpc.errors import Exit, OuterloopError
 
 _log = logging.getLogger(__name__)
-#: Long enough for accounting to be complete; the tick is the backup for everything slower.
+#: Long enough for accounting to be complete. What is slower has a further wake job, or the tick.
 _WAIT_S = 300.0
 
 
@@ -28,9 +29,30 @@ def advance(path: str) -> NoReturn:
         _log.info("%s is gone: the run was closed meanwhile", path)
         sys.exit(Exit.DONE)
     here = Session(config=Path(told.config) if told.config else None, state=Path(told.state_root))
-    _log.info("%s: exit status %d", told.run, follow(here, [told.run], wait_s=_WAIT_S))
+    status = follow(here, [told.run], wait_s=_WAIT_S)
+    _log.info("%s: exit status %d", told.run, status)
+    if status in {Exit.IN_PROGRESS, Exit.PARTLY_FAILED}:
+        _later(here, told, Path(path))
     # Leave before submitit writes its result: the folder for it is gone when the run was closed just now.
     sys.exit(Exit.DONE)
+
+
+def _later(here: Session, told: Wake, path: Path) -> None:
+    """Come again where nothing else would: pauses before tries, lost answers and accounting may take hours."""
+    try:
+        run = watch.load(here.layout, told.run)
+        if not run.spec.wake or waking.another_comes(run.state, _submission(path)):
+            return
+        work = waking.further(told, here.engine.hands.wake, path)
+        if work is not None:
+            _log.info("%s: it waits; job %s comes again", told.run, here.engine.compute.submit(work).job_id)
+    except OuterloopError as error:
+        _log.warning("%s: no further wake job: %s; the next tick moves the run on", told.run, error)
+
+
+def _submission(path: Path) -> str:
+    """Name the submission in whose folder the document lies."""
+    return next(one.parent.name for one in path.parents if one.name == "wake")
 
 
 def _told(path: Path) -> Wake:

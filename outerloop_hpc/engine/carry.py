@@ -11,7 +11,7 @@ from functools import partial
 from outerloop_hpc import effects, fsio
 from outerloop_hpc.clock import Clock
 from outerloop_hpc.documents import load
-from outerloop_hpc.engine import archive, ending, inbox, letgo, publish, records
+from outerloop_hpc.engine import archive, ending, inbox, letgo, publish, records, waking
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.changes import Forges
 from outerloop_hpc.engine.evidence import Index
@@ -177,18 +177,9 @@ class Carrier:
         wanted = self.hands.wake and (self.hands.wakes or run.spec.wake)
         if not wanted or compute.name != "slurm":
             return
-        folder = run.journal.folder.submission(intent.name) / "wake"
+        folder = run.journal.folder.submission(intent.name)
         told = records.Wake(run=run.run_id, state_root=str(self.hands.layout.root), config=self.hands.config)
-        fsio.make_folder(folder, private=True)
-        fsio.replace(folder / "wake.json", told.encoded(), mode=0o600)
-        work = Work(
-            name=f"{intent.name[:62]}.w",
-            function=self.hands.wake,
-            arguments=(str(folder / "wake.json"),),
-            folder=folder,
-            resources=Resources(minutes=10),
-            after=bound.job_id,
-        )
+        work = waking.first(told, self.hands.wake, folder, intent.name, bound.job_id)
         try:
             compute.submit(work)
         except (SubmissionRefused, SubmissionWithheld, SubmissionAmbiguous) as error:

@@ -138,3 +138,67 @@ def test_a_wake_job_of_a_run_that_was_closed_meanwhile_ends_well(tmp_path: Path,
     with pytest.raises(SystemExit) as left:
         wake.advance(str(tmp_path / "gone" / "wake.json"))
     assert (left.value.code, followed) == (Exit.DONE, [])
+
+
+# --- further ones ---------------------------------------------------------------------------------------------------
+
+
+def woken(
+    root: Path, monkeypatch: pytest.MonkeyPatch, status: Exit, *, asked: bool = True, elsewhere: bool = False
+) -> tuple[Keeping, Path]:
+    """Submit a run and let its wake job end with this status; returns the compute and what the job was given."""
+    compute, spec = Keeping(), spec_of(0, datetime.now(UTC)).model_copy(update={"wake": asked})
+    wired = engine(root, compute)
+    runs.ensure(wired.layout, spec)
+    wired = replace(wired, hands=replace(wired.hands, wake=wiring.WAKE, wakes=True))
+    Pass(wired, launch=False).run()
+    (told,) = compute.works[1].arguments
+    compute.works.clear()
+    monkeypatch.setattr(Session, "engine", wired)
+    monkeypatch.setattr(wake, "follow", lambda *_, **__: status)
+    monkeypatch.setattr(wake, "_submission", lambda _: "another" if elsewhere else Path(told).parents[1].name)
+    with pytest.raises(SystemExit):
+        wake.advance(told)
+    return compute, Path(told)
+
+
+def test_a_run_that_only_waits_is_woken_again_although_no_job_of_it_will_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fourth try comes eight minutes after the third was lost, and its wake job stays for five."""
+    compute, told = woken(tmp_path / "state", monkeypatch, Exit.IN_PROGRESS)
+    (again,) = compute.works
+    assert (again.begin_in_s, again.after, again.function) == (300, None, wiring.WAKE)
+    assert Path(again.arguments[0]).read_bytes() == told.read_bytes()
+    with pytest.raises(SystemExit):
+        wake.advance(again.arguments[0])
+    third = compute.works[1]
+    assert (third.begin_in_s, third.folder, len(third.name) <= 64) == (600, told.parent / "2", True)
+
+
+@pytest.mark.parametrize("status", [Exit.DONE, Exit.FINDINGS, Exit.WAITS_FOR_PERSON])
+def test_a_run_at_rest_is_not_woken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Exit) -> None:
+    assert woken(tmp_path / "state", monkeypatch, status)[0].works == []
+
+
+def test_a_run_is_not_woken_again_where_another_job_of_it_will_do_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert woken(tmp_path / "state", monkeypatch, Exit.IN_PROGRESS, elsewhere=True)[0].works == []
+
+
+def test_runs_that_did_not_ask_for_wake_jobs_leave_what_is_slow_to_the_tick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert woken(tmp_path / "state", monkeypatch, Exit.IN_PROGRESS, asked=False)[0].works == []
+
+
+def test_a_run_is_not_woken_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute, told = woken(tmp_path / "state", monkeypatch, Exit.IN_PROGRESS)
+    last = told.parent / "28" / "wake.json"
+    last.parent.mkdir()
+    last.write_bytes(told.read_bytes())
+    compute.works.clear()
+    with pytest.raises(SystemExit):
+        wake.advance(str(last))
+    assert compute.works == []

@@ -1,0 +1,62 @@
+"""Tiny jobs that move a run on without any cron: one after each submission, and further ones while it only waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from outerloop_hpc import fsio
+from outerloop_hpc.engine import records
+from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.slurm.port import Resources, Work
+
+_MINUTES = 10
+_NAME = 58
+#: Pauses between further ones, in seconds, and how many there are: about a day. What is slower is the tick's.
+_FIRST_S, _LONGEST_S, _MOST = 300, 3600, 28
+
+
+def first(told: records.Wake, function: str, folder: Path, name: str, job_id: str) -> Work:
+    """Return the job that comes once a submission, whose ``folder`` this is, has ended."""
+    return _work(told, function, folder / "wake", f"{name[:62]}.w", after=job_id)
+
+
+def further(told: records.Wake, function: str, path: Path) -> Work | None:
+    """Return the job that comes after the one that was given ``path``; None when there were enough.
+
+    Raises:
+        TryLater: the state folder cannot be written.
+    """
+    here = path.parent
+    number = int(here.name) + 1 if here.name.isdecimal() else 1
+    if number > _MOST:
+        return None
+    wake = here.parent if here.name.isdecimal() else here
+    pause = min(_FIRST_S * 2 ** (number - 1), _LONGEST_S)
+    return _work(told, function, wake / str(number), f"{wake.parent.name[:_NAME]}.w{number}", begin_in_s=pause)
+
+
+def another_comes(state: RunState, submission: str) -> bool:
+    """Whether another submission is under way, so that its own wake job is still to come (pure).
+
+    One that the queue lacks had it already.
+    """
+    return any(
+        one.status == "bound" and one.name != submission and current.absent_since is None
+        for _, current, one in state.open_tries()
+    )
+
+
+def _work(
+    told: records.Wake, function: str, folder: Path, name: str, *, after: str | None = None, begin_in_s: int = 0
+) -> Work:
+    fsio.make_folder(folder, private=True)
+    fsio.replace(folder / "wake.json", told.encoded(), mode=0o600)
+    return Work(
+        name=name,
+        function=function,
+        arguments=(str(folder / "wake.json"),),
+        folder=folder,
+        resources=Resources(minutes=_MINUTES),
+        after=after,
+        begin_in_s=begin_in_s,
+    )
