@@ -219,7 +219,7 @@ class _Planner:
             body=PROPOSE_BODY,
             resources=self.work.proposing,
             parameters=given.model_dump(mode="json", exclude_none=True),
-            max_tries=self.work.max_tries,
+            max_tries=self.work.proposing_tries,
             round_=generation,
         )
         return self._submit([step], f"propose {given.count} for generation {generation}")

@@ -285,6 +285,7 @@ class _Resolution:
             base=base,
             proposing=proposing_ask(sweep, propose),
             max_tries=cell.max_tries,
+            proposing_tries=propose.max_tries,
             containment=targets.containment(network=cell.network),
             proposing_containment=targets.containment(network=getattr(sweep.proposer, "network", False)),
             expires_days=sweep.expires_days,

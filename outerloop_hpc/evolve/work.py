@@ -162,6 +162,7 @@ class EvolveWork(Value):
         base: sha256 of each incumbent file that the overlay rules allow, by path.
         copies: further places that an applied candidate is written to.
         proposing: what a proposal's job asks for. containment: of cells; proposing_containment: of proposals.
+        max_tries: executions of a cell that the machines may lose. proposing_tries: of a proposal, which may cost money.
         expires_days: how long evidence may be applied.
         skipped_oracles: oracle files of the file's tasks that this sweep leaves out; another one may measure by them.
         pilot: over 0: nothing is proposed, the incumbent is measured beside itself with so many pairs a task.
@@ -180,6 +181,7 @@ class EvolveWork(Value):
     base: dict[str, str]
     proposing: ResourceAsk
     max_tries: int = Field(default=5, ge=1)
+    proposing_tries: int = Field(default=2, ge=1)
     containment: Containment = Field(default_factory=Containment)
     proposing_containment: Containment = Field(default_factory=Containment)
     expires_days: int = Field(default=90, ge=1)

@@ -215,12 +215,14 @@ def test_the_operators_limit_of_a_measurement_holds(resolving: Resolver) -> None
 
 def test_resources_of_a_task_win_over_those_of_the_job_definition(resolving: Resolver, tmp_path: Path) -> None:
     (tmp_path / "state/jobs").mkdir(parents=True)
+    (tmp_path / "state/jobs/propose.toml").write_text("max_tries = 3\n")
     (tmp_path / "state/jobs/cell.toml").write_text('cpus = 2\nmax_tries = 4\n[options]\nconstraint = "a"\nnice = 5\n')
     task = "{id: quick, benchmark: score, resources: {memory_mb: 100, options: {constraint: b}}}"
     found = resolving((_QUICK, task)).work
     ask = found.tasks[0].resources
     assert (ask.cpus, ask.memory_mb, ask.gpus) == (2, 100, 1)
     assert (ask.options, found.max_tries) == ({"constraint": "b", "nice": 5}, 4)
+    assert found.proposing_tries == 3
 
 
 def test_a_proposal_job_has_time_for_every_candidate(resolving: Resolver) -> None:

@@ -500,3 +500,9 @@ def test_a_pass_over_cells_that_are_under_way_reads_nothing() -> None:
 
 
 SCREENED = pending(Play(work(candidates=2)))
+
+
+def test_a_proposal_that_may_cost_money_is_not_tried_as_often_as_a_cell() -> None:
+    one = Play(work(max_tries=5)).play(lambda _: lost())
+    assert one.ending()[0] == "proposer gave up"
+    assert [len(step.tries) for step in one.state.steps.values()] == [2]
