@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from outerloop_hpc.evolve.globs import denies
 from outerloop_hpc.target.scope import LEDGER, Scope, declared
@@ -20,6 +21,8 @@ _CI = (
     "azure-pipelines.yml",
     "bitbucket-pipelines.yml",
 )
+#: What stands between the words of a shell's line.
+_BETWEEN = re.compile(r"[\s;&|()<>'\"`=$:{}]+")
 
 #: Programs whose first word that is no option is the program that they run, or its name as a module.
 _INTERPRETER = re.compile(r"(?:python|perl|ruby|node|julia|Rscript|lua|bash|dash|zsh|sh)[0-9.]*")
@@ -68,12 +71,28 @@ def program_places(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def _places(word: str) -> Iterator[str]:
-    """Yield the path that a word names: as it is, behind ``--option=``, or as a module that Python is to run."""
-    for text in (word, word.partition("=")[2], f"{word.replace('.', '/')}.py", f"{word.replace('.', '/')}/__main__.py"):
+    """Yield the paths that a word names: as it is, behind ``--option=``, as a module, or within a shell's line."""
+    for text in (word, word.partition("=")[2], *_modules(word), *_in_line(word)):
         try:
             yield declared(text)
         except ValueError:
             continue
+
+
+def _modules(word: str) -> tuple[str, str]:
+    """Return the files that Python runs for a module."""
+    path = word.replace(".", "/")
+    return f"{path}.py", f"{path}/__main__.py"
+
+
+def _in_line(word: str) -> Iterator[str]:
+    """Yield what may be paths in a word that is a whole line, as after ``bash -c``; also below where it changes to."""
+    texts = _BETWEEN.split(word)
+    if len(texts) == 1:
+        return
+    folders = ["", *(f"{after}/" for before, after in pairwise(texts) if before in {"cd", "pushd"})]
+    modules = [path for before, after in pairwise(texts) if before == "-m" for path in _modules(after)]
+    yield from (f"{folder}{text}" for folder in folders for text in (*filter(None, texts), *modules))
 
 
 def contradictions(allow: Sequence[str], closed: Sequence[str]) -> Iterator[str]:

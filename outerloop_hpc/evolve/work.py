@@ -162,7 +162,7 @@ class EvolveWork(Value):
         base: sha256 of each incumbent file that the overlay rules allow, by path.
         copies: further places that an applied candidate is written to.
         proposing: what a proposal's job asks for. containment: of cells; proposing_containment: of proposals.
-        max_tries: executions of a cell that the machines may lose. proposing_tries: of a proposal, which may cost money.
+        max_tries: executions of a cell that the machines may lose. proposing_tries: of a proposal; each may cost money.
         expires_days: how long evidence may be applied.
         skipped_oracles: oracle files of the file's tasks that this sweep leaves out; another one may measure by them.
         pilot: over 0: nothing is proposed, the incumbent is measured beside itself with so many pairs a task.

@@ -48,6 +48,11 @@ def test_a_hidden_file_is_closed_also_by_name() -> None:
         ("python3", "./tools/run.py", "-v"),
         ("bash", "-c", "x", "--script=tools/run.py"),
         ("python3", "-m", "tools.run"),
+        ("bash", "-c", "python3 tools/run.py --fast | tail -n 1"),
+        ("bash", "-c", "OUT=$(./tools/run.py); echo $OUT"),
+        ("sh", "-c", "cd tools && exec python3 'run.py'"),
+        ("sh", "-c", "python3 -m tools.run>log"),
+        ("sh", "-c", "cd tools; python3 -m run"),
     ],
 )
 def test_the_file_that_a_command_runs_is_found(argv: tuple[str, ...]) -> None:
