@@ -9,7 +9,7 @@ from typing import Literal
 from outerloop_hpc.engine.kind import View
 from outerloop_hpc.engine.spec import ResourceAsk, StepSpec
 from outerloop_hpc.evolve.cells import JOB
-from outerloop_hpc.evolve.findings import ProposalFound
+from outerloop_hpc.evolve.findings import proposal_found
 from outerloop_hpc.evolve.work import Budget
 
 
@@ -80,7 +80,7 @@ def _cells(budget: Budget, view: View, new: Sequence[StepSpec]) -> str:
 def money(view: View) -> float:
     """Return what proposals said that they cost."""
     found = [o.payload for key, o in view.outcomes.items() if view.steps[key].job == "propose" and o.word == "record"]
-    return sum(ProposalFound.model_validate(payload).money for payload in found if "candidates" in payload)
+    return sum(proposal_found(payload).money for payload in found)
 
 
 def _money(budget: Budget, view: View, new: Sequence[StepSpec]) -> str:

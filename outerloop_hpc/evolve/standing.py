@@ -12,7 +12,7 @@ from outerloop_hpc.engine.spec import RunSpec, StepSpec
 from outerloop_hpc.engine.spend import Spend, spend_of
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.evolve.cells import JOB
-from outerloop_hpc.evolve.findings import ArmFound, CellFound
+from outerloop_hpc.evolve.findings import ArmFound, CellFound, cell_found
 from outerloop_hpc.evolve.gate.differences import difference, gain
 from outerloop_hpc.evolve.given import CellGiven
 from outerloop_hpc.evolve.work import EvolveWork, work_of
@@ -53,7 +53,8 @@ def standing(spec: RunSpec, state: RunState, now: datetime) -> Standing:
     cells = [step for step in view.steps.values() if step.job == JOB]
     open_ = {step.spec.key for step, _, _ in state.open_tries()}
     outcomes = {step.key: view.outcomes[step.key] for step in cells if step.key in view.outcomes}
-    found = {key: CellFound.model_validate(one.payload) for key, one in outcomes.items() if _has_result(one)}
+    read = {key: cell_found(one.payload) for key, one in outcomes.items() if _has_result(one)}
+    found = {key: one for key, one in read.items() if one is not None}
     last = next(reversed(list(view.steps.values())), None)
     stage = "" if last is None else str(last.parameters.get("stage", "propose"))
     best, estimate, pairs = _best(work, [s for s in cells if last and _same_stage(s, last)], found)

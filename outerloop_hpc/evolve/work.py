@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, ValidationError
 
 from outerloop_hpc.documents import Value
 from outerloop_hpc.engine.enclose import Containment
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec
+from outerloop_hpc.errors import Fault
 from outerloop_hpc.evolve.gate.policy import GatePolicy
 
 KIND: Literal["evolve"] = "evolve"
@@ -199,8 +200,17 @@ class EvolveWork(Value):
 
 
 def work_of(spec: RunSpec) -> EvolveWork:
-    """Read the kind's part of a specification."""
-    return EvolveWork.model_validate(spec.work)
+    """Read the kind's part of a specification.
+
+    Raises:
+        Fault: it says no sweep that this version understands.
+    """
+    try:
+        return EvolveWork.model_validate(spec.work)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in ("work", *first["loc"]))
+        raise Fault(f"{spec.run}: its specification says no sweep: {where}: {first['msg']}") from error
 
 
 def dump(work: EvolveWork) -> dict[str, Any]:

@@ -198,3 +198,10 @@ def test_a_further_try_waits_while_what_is_under_way_may_leave_room_for_it() -> 
     one.end(answers(gain=lambda _: 0.2))
     one.archive(1, *one.state.submissions)
     assert one.look() == ["submission.intended"]
+
+
+def test_a_proposal_whose_record_cannot_be_read_is_no_crash_where_money_is_counted() -> None:
+    one = Play(work(budget=Budget(money=5))).play(lambda _: played.done({"candidates": 5}))
+    assert one.ending()[0] == "proposer gave up"
+    one = Play(work(budget=Budget(money=5), gate=policy(generations=2))).play(lambda _: played.done({"candidates": 5}))
+    assert one.ending()[0] == "proposer gave up"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from outerloop_hpc.cli.sweeprows import said, verdict_status
+from outerloop_hpc.cli.sweeprows import said, sweep_rows, verdict_status
 from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine import runs
+from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec, step_spec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import Exit
@@ -164,3 +167,20 @@ def test_a_sweep_without_a_verdict_is_in_progress_or_waits_for_a_person() -> Non
     state = RunState(run="r")
     assert verdict_status(state) is Exit.IN_PROGRESS
     assert verdict_status(fold(state, ev.RunParked(question="?", reason="!"))) is Exit.WAITS_FOR_PERSON
+
+
+def test_a_record_that_cannot_be_read_keeps_nobody_from_seeing_how_the_sweep_stands() -> None:
+    sweep = Sweep()
+    sweep.found(0, {"incumbent": 10.0})
+    sweep.ended(1, "done", record_outcome="completed", payload={"arms": "?"})
+    found = standing(sweep.spec, sweep.state, T0)
+    assert (found.done, found.lost) == (1, 1)
+
+
+def test_a_damaged_sweep_hides_no_other_from_a_list(tmp_path: Path) -> None:
+    layout, given = Layout(tmp_path), spec_of(work())
+    for name, spec in (("1", given), ("2", given.model_copy(update={"work": {"name": 7}}))):
+        runs.ensure(layout, spec.model_copy(update={"run": f"{given.run[:-1]}{name}"}))
+    rows = {str(row["run"]): row for row in sweep_rows(layout, T0, everything=False)}
+    assert [str(rows[run]["phase"]) for run in sorted(rows)] == ["new", "faulty"]
+    assert "work.name" in str(rows[f"{given.run[:-1]}2"]["reason"])
