@@ -8,6 +8,7 @@ from typing import ClassVar
 from outerloop_hpc import fsio
 from outerloop_hpc.documents import Document, load
 from outerloop_hpc.engine.layout import RunFolder
+from outerloop_hpc.engine.spend import Used, used
 from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.slurm.identity import newest
 from outerloop_hpc.slurm.port import AccountingRow
@@ -33,6 +34,11 @@ def complete(submission: Submission, rows: Sequence[AccountingRow]) -> bool:
     array = len(submission.elements) > 1
     wanted = set(range(len(submission.elements))) if array else {None}
     return wanted <= ended
+
+
+def held(submission: Submission, rows: Sequence[AccountingRow]) -> Used:
+    """Return what a submission has used; nothing is measured unless all of it is, since a part would look like all."""
+    return used(rows) if complete(submission, rows) else Used()
 
 
 def write(folder: RunFolder, submission: Submission, rows: Sequence[AccountingRow], note: str) -> int:

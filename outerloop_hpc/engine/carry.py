@@ -20,7 +20,6 @@ from outerloop_hpc.engine.kind import Kind
 from outerloop_hpc.engine.layout import Layout, element_file
 from outerloop_hpc.engine.plan import Plan
 from outerloop_hpc.engine.spec import file_digest
-from outerloop_hpc.engine.spend import used
 from outerloop_hpc.engine.state import Submission
 from outerloop_hpc.engine.watch import LiveRun
 from outerloop_hpc.errors import Fault, TryLater
@@ -215,7 +214,7 @@ class Carrier:
         index = self.indexes.get(submission.compute)
         rows = [] if index is None else index.rows_of(submission)
         count = archive.write(run.journal.folder, submission, rows, note)
-        held = used(rows)
+        held = archive.held(submission, rows)
         self._commit(
             run,
             ev.AccountingArchived(

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from outerloop_hpc.engine import archive
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.spend import Spend, Used, spend_of, used
 from outerloop_hpc.slurm.port import AccountingRow
-from tests.unit.engine.made import Table, Told, accounting_row, evidence, look, record, step
+from tests.unit.engine.made import Table, Told, accounting_row, evidence, look, record, step, submission
 
 pytestmark = pytest.mark.unit
 
@@ -53,3 +54,11 @@ def test_what_accounting_never_told_stays_an_upper_bound() -> None:
     one.plan({(name, 0): evidence(look(), record=record())})
     one.say(ev.AccountingArchived(submission=name, rows=0, note="not measured"))
     assert spend_of(one.state) == Spend(asked_cpu_hours=0.5)
+
+
+def test_an_array_of_which_accounting_told_a_part_is_not_measured_instead_of_cheap() -> None:
+    two = submission(elements=tuple(ev.Element(step=f"measure-{n}", try_number=1) for n in (1, 2)))
+    rows = [replace(row(), task=task) for task in (0, 1)]
+    assert archive.held(two, rows) == Used(800.0, 0.0)
+    assert archive.held(two, rows[:1]) == Used()
+    assert archive.held(two, [rows[0], replace(rows[1], state="RUNNING", end=None)]) == Used()
