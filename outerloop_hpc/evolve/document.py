@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints, ValidationError
@@ -34,7 +34,8 @@ def _moment(value: object) -> object:
             raise ValueError(f"{strictyaml.shown(value)} is no time; write it as in 2026-12-01T08:00:00Z") from None
     if isinstance(value, date) and (not isinstance(value, datetime) or value.tzinfo is None):
         raise ValueError(f"{value}: needs a time of day and a zone, as in 2026-12-01T08:00:00Z")
-    return value
+    # The zone is spelling: messages say UTC.
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
 class Budget(Part):

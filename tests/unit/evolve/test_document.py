@@ -187,3 +187,10 @@ def test_the_digest_is_of_the_meaning_and_not_of_the_spelling() -> None:
     plain = load(SWEEP.encode()).digest
     assert load(b"# remark\n" + sweep(("name: demo", "name: demo\nexpires_days: 90"))).digest == plain
     assert load(sweep(("cpus: 2", "cpus: 3"))).digest != plain
+
+
+def test_the_zone_of_a_deadline_is_spelling() -> None:
+    """It was told as if it were UTC, hours away from what had been written."""
+    here, there = load(sweep()), load(sweep(("2026-12-01T00:00:00Z", "2026-12-01T02:00:00+02:00")))
+    assert f"{there.budget.deadline:%H:%M}" == "00:00"
+    assert here.digest == there.digest
