@@ -217,6 +217,15 @@ class RunState(Value):
         return sum(1 for decided in self.person if decided.action == "resume")
 
     @property
+    def granted(self) -> int:
+        """How often a person granted what the run asked for. To let go on what was only stopped grants nothing."""
+        count, stopped = 0, False
+        for decided in self.person:
+            count += decided.action == "resume" and not stopped
+            stopped = decided.action == "park"
+        return count
+
+    @property
     def forced(self) -> ev.PersonDecided | None:
         """The decision of the person who ended the run by force, if one did."""
         return next((one for one in reversed(self.person) if one.action == "end" and one.force), None)

@@ -98,7 +98,8 @@ def over_budget(state: RunState, intents: Sequence[ev.SubmissionIntended], budge
     """Say what a person has to grant before these are submitted; empty when the budget covers them.
 
     Counted is what submissions asked for, by their walltimes; those that never became a job cost nothing. Each resume
-    grants the budget once more. ``budget`` gives GPU hours, and is asked only when GPUs are wanted.
+    grants the budget once more, unless it only undoes a stop. ``budget`` gives GPU hours, and is asked only when GPUs
+    are wanted.
     """
     more = sum(gpu_hours(intent.resources, len(intent.elements)) for intent in intents)
     most = budget() if more else None
@@ -106,7 +107,7 @@ def over_budget(state: RunState, intents: Sequence[ev.SubmissionIntended], budge
         return ""
     started = (s for s in state.submissions.values() if s.status not in {"refused", "abandoned"})
     asked = sum(gpu_hours(s.resources, len(s.elements)) for s in started)
-    if asked + more <= most * (1 + state.resumed):
+    if asked + more <= most * (1 + state.granted):
         return ""
     return (
         f"it asked for {asked:.1f} GPU hours and needs {more:.1f} more, the budget is {most:g}; "

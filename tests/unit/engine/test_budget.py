@@ -63,3 +63,12 @@ def test_without_a_budget_or_gpus_nothing_is_asked(hours: float | None, gpus: in
     one.start()
     lose_and_wait(one)
     assert types(one.plan()) == ["submission.intended"]
+
+
+def test_to_stop_a_run_and_let_it_go_on_grants_no_hours() -> None:
+    one = table(3.0)
+    one.start()
+    one.plan(inbox=[decided("park", "1.json"), decided("park", "2.json")])
+    lose_and_wait(one)
+    assert types(one.plan(inbox=[decided("resume", "3.json")])) == ["person.decided", "run.parked"]
+    assert types(one.plan(inbox=[decided("resume", "4.json")])) == ["person.decided", "submission.intended"]
