@@ -90,7 +90,11 @@ def _sight(here: Session, asked: Asked) -> str:
     if not found:
         return "what the plan can see is not known, for want of a pilot: `outerloop-hpc evolve power` measures one"
     newest = max(found, key=lambda one: one.run)
-    seen = newest.sight(asked.work.gate)
+    try:
+        seen = newest.sight(asked.work.gate)
+    except UsageError as useless:
+        # It was measured for another metric, say; advice that is not to be had keeps no sweep from being submitted.
+        return f"warning: pilot {newest.run} says nothing about this plan: {useless}"
     blind = "" if seen.sees and seen.sd else "warning: "
     return f"{blind}by pilot {newest.run}: {newest.text(asked.work.gate)}"
 

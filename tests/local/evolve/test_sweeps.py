@@ -168,6 +168,8 @@ def test_a_pilot_of_a_benchmark_that_follows_from_its_seed_claims_no_sight(sweep
     warned = site.cli("evolve", "submit", file, "--dry-run").err
     assert "warning: by pilot" in warned
     assert "follows from the seed alone" in warned
+    other = sweeps.file(0.8, changes={"name: cost": "name: other"})
+    assert "says nothing about this plan" in site.cli("evolve", "submit", other, "--dry-run").err
 
 
 def test_the_estimate_is_what_a_sweep_may_have_at_most_refills_included(sweeps: Sweeps) -> None:
