@@ -41,7 +41,7 @@ def _later(here: Session, told: Wake, path: Path) -> None:
     """Come again where nothing else would: pauses before tries, lost answers and accounting may take hours."""
     try:
         run = watch.load(here.layout, told.run)
-        if not run.spec.wake or waking.another_comes(run.state, _submission(path)):
+        if not run.spec.wake or waking.another_comes(run, _submission(path)):
             return
         work = waking.further(told, here.engine.hands.wake, path)
         if work is not None:

@@ -182,6 +182,8 @@ class Carrier:
         try:
             compute.submit(work)
         except (SubmissionRefused, SubmissionWithheld, SubmissionAmbiguous) as error:
+            # Whoever wakes this run now sees that perhaps nobody else will.
+            fsio.publish(folder / "wake" / waking.DOUBTFUL, b"")
             self.problems.append(f"{work.name}: no wake job: {error}; the next tick moves the run on")
 
     def _abandon(self, run: LiveRun, submission: Submission) -> None:

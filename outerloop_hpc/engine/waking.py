@@ -6,9 +6,12 @@ from pathlib import Path
 
 from outerloop_hpc import fsio
 from outerloop_hpc.engine import records
-from outerloop_hpc.engine.state import RunState
+from outerloop_hpc.engine.watch import LiveRun
 from outerloop_hpc.slurm.port import Resources, Work
 
+TOLD = "wake.json"
+#: Beside it where the scheduler did not say that it took the job.
+DOUBTFUL = "doubtful"
 _MINUTES = 10
 _NAME = 58
 #: Pauses between further ones, in seconds, and how many there are: about a day. What is slower is the tick's.
@@ -35,26 +38,29 @@ def further(told: records.Wake, function: str, path: Path) -> Work | None:
     return _work(told, function, wake / str(number), f"{wake.parent.name[:_NAME]}.w{number}", begin_in_s=pause)
 
 
-def another_comes(state: RunState, submission: str) -> bool:
-    """Whether another submission is under way, so that its own wake job is still to come (pure).
+def another_comes(run: LiveRun, submission: str) -> bool:
+    """Whether another submission is under way, so that its own wake job is still to come.
 
-    One that the queue lacks had it already.
+    One that the queue lacks had it already, and one whose wake job was not taken has none.
     """
-    return any(
-        one.status == "bound" and one.name != submission and current.absent_since is None
-        for _, current, one in state.open_tries()
-    )
+    names = {
+        one.name
+        for _, current, one in run.state.open_tries()
+        if one.status == "bound" and one.name != submission and current.absent_since is None
+    }
+    folders = [run.journal.folder.submission(name) / "wake" for name in names]
+    return any((folder / TOLD).exists() and not (folder / DOUBTFUL).exists() for folder in folders)
 
 
 def _work(
     told: records.Wake, function: str, folder: Path, name: str, *, after: str | None = None, begin_in_s: int = 0
 ) -> Work:
     fsio.make_folder(folder, private=True)
-    fsio.replace(folder / "wake.json", told.encoded(), mode=0o600)
+    fsio.replace(folder / TOLD, told.encoded(), mode=0o600)
     return Work(
         name=name,
         function=function,
-        arguments=(str(folder / "wake.json"),),
+        arguments=(str(folder / TOLD),),
         folder=folder,
         resources=Resources(minutes=_MINUTES),
         after=after,

@@ -13,10 +13,10 @@ import pytest
 
 from outerloop_hpc.cli import wake, wiring
 from outerloop_hpc.cli.session import Session
-from outerloop_hpc.engine import runs
+from outerloop_hpc.engine import runs, waking, watch
 from outerloop_hpc.engine.tick import Pass
 from outerloop_hpc.errors import Exit
-from outerloop_hpc.slurm.port import Bound, Work
+from outerloop_hpc.slurm.port import Bound, SubmissionWithheld, Work
 from tests.bench.queue import MemoryCompute
 from tests.bench.statefolder import engine, spec_of
 
@@ -185,6 +185,23 @@ def test_a_run_is_not_woken_again_where_another_job_of_it_will_do_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert woken(tmp_path / "state", monkeypatch, Exit.IN_PROGRESS, elsewhere=True)[0].works == []
+
+
+def test_a_job_whose_wake_job_was_not_taken_will_wake_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Busy(Keeping):
+        def submit(self, work: Work) -> Bound:
+            if self.works:
+                raise SubmissionWithheld("busy")
+            return super().submit(work)
+
+    spec = spec_of(0, datetime.now(UTC)).model_copy(update={"wake": True})
+    wired = engine(tmp_path / "state", Busy())
+    folder = runs.ensure(wired.layout, spec)
+    Pass(replace(wired, hands=replace(wired.hands, wake=wiring.WAKE)), launch=False).run()
+    (name,) = watch.load(wired.layout, spec.run).state.submissions
+    assert not waking.another_comes(watch.load(wired.layout, spec.run), "this one")
+    (folder.submission(name) / "wake/doubtful").unlink()
+    assert waking.another_comes(watch.load(wired.layout, spec.run), "this one")
 
 
 def test_runs_that_did_not_ask_for_wake_jobs_leave_what_is_slow_to_the_tick(
