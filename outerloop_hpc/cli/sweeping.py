@@ -23,7 +23,7 @@ from outerloop_hpc.evolve.gate.libraries import require
 from outerloop_hpc.evolve.overlay import Overlay
 from outerloop_hpc.evolve.pilot import Pilot
 from outerloop_hpc.evolve.promotion import binding
-from outerloop_hpc.evolve.work import KIND, EvolveWork, dump
+from outerloop_hpc.evolve.work import KIND, AskTell, EvolveWork, dump
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,10 @@ def made(here: Session, file: Path, *, expensive: bool, dry_run: bool, pilot: in
 
     Raises:
         UsageError: the file, or something that it names, cannot be meant; with every problem.
-        ConfigError: the ``stats`` extra, the image or a job definition is lacking.
+        ConfigError: the ``stats`` extra, Optuna where it is asked for, the image or a job definition is lacking.
     """
-    from outerloop_hpc.evolve.resolve import resolve  # noqa: PLC0415 - heavy
+    from outerloop_hpc.evolve.proposers import asktell  # noqa: PLC0415 - heavy
+    from outerloop_hpc.evolve.resolve import resolve  # noqa: PLC0415 - as above
 
     require()
     try:
@@ -54,6 +55,8 @@ def made(here: Session, file: Path, *, expensive: bool, dry_run: bool, pilot: in
     with here.targets(dry_run=dry_run) as targets:
         found = resolve(targets, sweep, file.absolute().parent, expensive=expensive)
         work = found.work.model_copy(update={"pilot": pilot})
+        if isinstance(work.proposer, AskTell) and not pilot:
+            asktell.check(work.proposer)
         cause = f"pilot of {work.name}" if pilot else f"sweep {work.name}"
         spec = targets.run_spec(KIND, found.seen, cause=cause, work=dump(work)).model_copy(update={"wake": True})
     return Asked(spec, work, found.overlays, found.notices)

@@ -62,6 +62,16 @@ def points(proposer: AskTell, told: Sequence[Told], seed: int, count: int) -> li
     return found
 
 
+def check(proposer: AskTell) -> None:
+    """Make sure that a search can be begun, before anything is submitted.
+
+    Raises:
+        ConfigError: Optuna is not installed, or bounds that it does not take.
+    """
+    with _quiet():
+        distributions(proposer.parameters)
+
+
 def distributions(parameters: Sequence[Parameter]) -> dict[str, BaseDistribution]:
     """Return each parameter in Optuna's words.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from tests.local.driver import Driver
 from tests.local.scratch import commit
-from tests.local.site import Site, new_site, tiny_target, wait_for
+from tests.local.site import Site, environment, new_site, tiny_target, wait_for
 
 pytestmark = pytest.mark.local
 
@@ -186,6 +187,19 @@ def test_what_is_wrong_with_a_sweep_file_is_said_at_once_and_nothing_is_submitte
     assert "repeat" in said
     assert "repeats" in said
     assert sweeps.site.runs() == []
+
+
+def test_a_search_without_its_library_is_refused_and_no_halted_sweep(sweeps: Sweeps) -> None:
+    """Its first proposal was refused by the job, and the sweep halted as if somebody had tampered with it."""
+    grid = "kind: grid\n  candidates: 1"
+    search = "kind: ask-tell\n  parameters: [{name: rate, kind: int, low: 1, high: 5, log: true}]"
+    file = sweeps.file(1, changes={grid: search, "  values: {rate: [1]}\n": ""})
+    assert "would submit" in sweeps.site.cli("evolve", "submit", file, "--dry-run").err
+    (sweeps.site.root / "broken/optuna").mkdir(parents=True)
+    (sweeps.site.root / "broken/optuna/__init__.py").write_text("raise ImportError\n")
+    before = environment().get("PYTHONPATH", "")
+    without = replace(sweeps.site, driver=None, env={"PYTHONPATH": f"{sweeps.site.root / 'broken'}:{before}"})
+    assert "outerloop-hpc[search]" in without.cli("evolve", "submit", file, "--dry-run", expect=(78,)).err
 
 
 def test_commands_about_sweeps_refuse_other_runs(sweeps: Sweeps) -> None:
