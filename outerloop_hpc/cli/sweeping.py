@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from outerloop_hpc.evolve.gate.libraries import require
 from outerloop_hpc.evolve.overlay import Overlay
 from outerloop_hpc.evolve.pilot import Pilot
 from outerloop_hpc.evolve.promotion import binding
-from outerloop_hpc.evolve.work import KIND, AskTell, EvolveWork, dump
+from outerloop_hpc.evolve.work import KIND, AskTell, Dirs, EvolveWork, Grid, dump
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +70,42 @@ def estimate(here: Session, asked: Asked) -> Iterator[str]:
     arms = 1 if work.unit == "pair" else 2
     tasks, repeats = len(work.tasks), gate.repeats
     if work.pilot:
-        cells = {task.id: with_refills(work.pilot) * arms for task in work.tasks}
+        each = with_refills(work.pilot) * arms
         what = f"{work.pilot} pairs of {tasks} tasks"
     else:
         screened = with_refills(repeats.screen) * (work.candidates if work.unit == "pair" else 1 + work.candidates)
         last = repeats.most if levels.looks(gate) > 1 else repeats.confirm
-        cells = {task.id: gate.generations * (screened + with_refills(last) * arms) for task in work.tasks}
+        each = gate.generations * (screened + with_refills(last) * arms)
         what = (
             f"up to {gate.generations} generations of {work.candidates} candidates, {tasks} tasks, "
             f"{repeats.screen} pairs to screen and {repeats.confirm} to {last} to confirm"
         )
-    cpu = sum(cells[task.id] * task.resources.minutes * task.resources.cpus for task in work.tasks) / 60
-    gpu = sum(cells[task.id] * task.resources.minutes * task.resources.gpus for task in work.tasks) / 60
-    said = f"{what}: with refills at most {sum(cells.values())} cells"
-    yield f"{said}, by their walltimes {cpu:.4g} CPU and {gpu:.4g} GPU hours; further tries of lost ones come on top"
+    cpu = sum(each * task.resources.minutes * task.resources.cpus for task in work.tasks) / 60
+    gpu = sum(each * task.resources.minutes * task.resources.gpus for task in work.tasks) / 60
+    yield (
+        f"{what}: at most {each * tasks} cells, those in the place of lost ones included, by their walltimes "
+        f"{cpu:.4g} CPU and {gpu:.4g} GPU hours; a cell that is lost and tried again takes more"
+    )
     if not work.pilot:
+        yield from _left_over(work)
         yield _sight(here, asked)
+
+
+def _left_over(work: EvolveWork) -> Iterator[str]:
+    """Say that some of what was prepared will never be looked at."""
+    match work.proposer:
+        case Dirs(digests=digests):
+            there = len(digests)
+        case Grid(values=values):
+            there = math.prod(map(len, values.values()))
+        case _:
+            return
+    most = work.gate.generations * work.candidates
+    if there > most:
+        yield (
+            f"warning: only the first {most} of {there} candidates will be measured: proposer.candidates "
+            f"({work.candidates}) times budget.generations ({work.gate.generations})"
+        )
 
 
 def _sight(here: Session, asked: Asked) -> str:

@@ -173,12 +173,6 @@ def test_a_pilot_of_a_benchmark_that_follows_from_its_seed_claims_no_sight(sweep
     assert "says nothing about this plan" in site.cli("evolve", "submit", other, "--dry-run").err
 
 
-def test_the_estimate_is_what_a_sweep_may_have_at_most_refills_included(sweeps: Sweeps) -> None:
-    said = sweeps.site.cli("evolve", "submit", sweeps.file(0.8), "--dry-run").err
-    per_task = (2 + 1) * 2 + (6 + 3) * 2
-    assert f"with refills at most {2 * per_task} cells" in said
-
-
 def test_what_is_wrong_with_a_sweep_file_is_said_at_once_and_nothing_is_submitted(sweeps: Sweeps) -> None:
     file = sweeps.file(
         0.8, changes={"repeats:": "repeat:", "allow: [solver]": "allow: [nowhere]", "screen: 2": "screen: 1"}
@@ -187,6 +181,13 @@ def test_what_is_wrong_with_a_sweep_file_is_said_at_once_and_nothing_is_submitte
     assert "repeat" in said
     assert "repeats" in said
     assert sweeps.site.runs() == []
+
+
+def test_submitting_says_the_most_that_it_may_cost_and_what_will_never_be_measured(sweeps: Sweeps) -> None:
+    said = sweeps.site.cli("evolve", "submit", sweeps.file(0.8, 0.9, 1.1), "--dry-run").err
+    # For each task 2 pairs to screen and 6 to confirm, 1 and 3 in the place of lost ones; two arms.
+    assert f"at most {2 * (2 + 1 + 6 + 3) * 2} cells" in said
+    assert "only the first 1 of 3 candidates" in said
 
 
 def test_a_search_without_its_library_is_refused_and_no_halted_sweep(sweeps: Sweeps) -> None:
