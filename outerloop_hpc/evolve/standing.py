@@ -107,6 +107,9 @@ def _best(work: EvolveWork, steps: list[StepSpec], found: Mapping[str, CellFound
 
 def _difference(work: EvolveWork, incumbent: ArmFound, candidate: ArmFound) -> float | None:
     name = work.gate.primary.name
+    if any(arm.word != "measured" or arm.success is False for arm in (incumbent, candidate)):
+        # The gate compares only what both arms solved; a wrong answer is easily fast.
+        return None
     if name not in incumbent.metrics or name not in candidate.metrics:
         return None
     return difference(work.gate.primary, incumbent.metrics[name], candidate.metrics[name])

@@ -184,3 +184,16 @@ def test_a_damaged_sweep_hides_no_other_from_a_list(tmp_path: Path) -> None:
     rows = {str(row["run"]): row for row in sweep_rows(layout, T0, everything=False)}
     assert [str(rows[run]["phase"]) for run in sorted(rows)] == ["new", "faulty"]
     assert "work.name" in str(rows[f"{given.run[:-1]}2"]["reason"])
+
+
+def test_a_candidate_whose_answers_are_wrong_has_no_gain() -> None:
+    sweep = Sweep("pair")
+    cell = sweep.cells[0]
+    arms = [
+        {"arm": "incumbent", "word": "measured", "metrics": {"cost": 10.0}, "success": True},
+        {"arm": "candidate", "word": "measured", "metrics": {"cost": 1.0}, "success": False, "overlay": cell.overlay},
+    ]
+    payload = {"cell": cell.cell, "task": cell.task, "seed": cell.seed, "arms": arms}
+    sweep.ended(0, "done", record_outcome="completed", payload=payload)
+    found = standing(sweep.spec, sweep.state, T0)
+    assert (found.done, found.gain, found.pairs) == (1, None, 0)
