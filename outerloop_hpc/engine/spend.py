@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.slurm.port import AccountingRow
@@ -26,6 +27,7 @@ class Spend:
         cpu_hours, gpu_hours: measured: of submissions whose accounting is archived.
         asked_cpu_hours, asked_gpu_hours: the most that the others can use, by their walltimes: they are under way, or
             accounting never told.
+        by_job: the measured CPU and GPU hours of each kind of step.
         settling: whether accounting of what has ended is still awaited, so that the upper bound will come down.
     """
 
@@ -34,6 +36,7 @@ class Spend:
     asked_cpu_hours: float = 0.0
     asked_gpu_hours: float = 0.0
     settling: bool = False
+    by_job: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def used(rows: Iterable[AccountingRow]) -> Used:
@@ -62,16 +65,20 @@ def spend_of(state: RunState) -> Spend:
     """Add up a run. What never became a job has cost nothing."""
     cpu = gpu = asked_cpu = asked_gpu = 0.0
     settling = False
+    by_job: dict[str, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     open_names = {submission.name for _, _, submission in state.open_tries()}
     for name, one in state.submissions.items():
         if one.status in {"refused", "abandoned"}:
             continue
         settling = settling or (name not in open_names and not one.archived)
         if one.archived and one.cpu_s is not None:
-            cpu += one.cpu_s / 3600
-            gpu += (one.gpu_s or 0.0) / 3600
+            held = (one.cpu_s / 3600, (one.gpu_s or 0.0) / 3600)
+            cpu, gpu = cpu + held[0], gpu + held[1]
+            # An array holds steps of one kind.
+            job = state.steps[one.elements[0].step].spec.job
+            by_job[job] = (by_job[job][0] + held[0], by_job[job][1] + held[1])
             continue
         hours = one.resources.minutes * len(one.elements) / 60
         asked_cpu += hours * one.resources.cpus
         asked_gpu += hours * one.resources.gpus
-    return Spend(cpu, gpu, asked_cpu, asked_gpu, settling)
+    return Spend(cpu, gpu, asked_cpu, asked_gpu, settling, dict(by_job))

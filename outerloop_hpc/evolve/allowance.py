@@ -97,25 +97,30 @@ _Held = tuple[float, float, tuple[float, float]]
 def _hours(budget: Budget, view: View, new: Sequence[StepSpec]) -> list[tuple[str, float, _Held]]:
     spend = view.spend
     settled = sum(1 for key in view.outcomes if view.steps[key].job == JOB)
+    # What proposals took says nothing about how long a cell takes.
+    others = [held for job, held in spend.by_job.items() if job != JOB]
+    aside = (sum(cpu for cpu, _ in others), sum(gpu for _, gpu in others))
     found: list[tuple[str, float, _Held]] = []
     if budget.cpu_hours is not None:
         minutes = [one.resources.minutes * one.resources.cpus for one in new]
         used, asked = spend.cpu_hours, spend.asked_cpu_hours
-        found.append(("CPU", budget.cpu_hours, (used, asked, _expected(used, asked, settled, minutes))))
+        expected = _expected(used - aside[0], asked, settled, minutes)
+        found.append(("CPU", budget.cpu_hours, (used, asked, expected)))
     if budget.gpu_hours is not None:
         minutes = [one.resources.minutes * one.resources.gpus for one in new]
         used, asked = spend.gpu_hours, spend.asked_gpu_hours
-        found.append(("GPU", budget.gpu_hours, (used, asked, _expected(used, asked, settled, minutes))))
+        expected = _expected(used - aside[1], asked, settled, minutes)
+        found.append(("GPU", budget.gpu_hours, (used, asked, expected)))
     return found
 
 
 def _expected(used: float, asked: float, settled: int, minutes: Sequence[int]) -> tuple[float, float]:
-    """Hours that new steps will use: by the mean of what is measured, and with all that is not yet; never over the ask.
+    """Hours that new steps will use: by the mean of cells measured, and with all that is not yet; never over the ask.
 
     While accounting of settled cells is awaited the first is too low; only the second may let anything go.
     """
     most = sum(minutes) / 60
-    if not (settled and used):
+    if not settled or used <= 0:
         return most, most
     each = len(minutes) / settled
     return min(most, used * each), min(most, (used + asked) * each)

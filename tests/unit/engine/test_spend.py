@@ -43,9 +43,9 @@ def test_what_is_not_archived_counts_by_its_walltime_and_what_never_was_a_job_co
     one.plan({(first, 0): evidence(look(), record=record())})
     assert spend_of(one.state).settling, "its accounting is still to come"
     one.say(ev.AccountingArchived(submission=first, rows=1, cpu_s=1800.0, gpu_s=0.0))
-    assert spend_of(one.state) == Spend(0.5, 0, asked_cpu_hours=1.0, asked_gpu_hours=1.0)
+    assert spend_of(one.state) == Spend(0.5, 0, 1.0, 1.0, by_job={"measure": (0.5, 0.0)})
     one.say(ev.SubmissionAbandoned(name=second, reason="never seen"))
-    assert spend_of(one.state) == Spend(0.5, 0)
+    assert spend_of(one.state) == Spend(0.5, 0, by_job={"measure": (0.5, 0.0)})
 
 
 def test_what_accounting_never_told_stays_an_upper_bound() -> None:

@@ -62,6 +62,13 @@ def test_a_cell_counts_like_the_mean_of_those_that_were_measured(most: float, wo
     assert asked(Budget(cpu_hours=most), settled=1, spend=Spend(cpu_hours=1)).word == word
 
 
+def test_what_proposals_took_is_no_measure_of_a_cell() -> None:
+    """A long session before short cells ended a sweep as out of budget that had most of it left."""
+    spend = Spend(cpu_hours=8, by_job={"propose": (7, 0), "cell": (1, 0)})
+    assert asked(Budget(cpu_hours=9.5), settled=1, spend=spend).word == "go"
+    assert asked(Budget(cpu_hours=8.5), settled=1, spend=spend).word == "over"
+
+
 def test_a_new_cell_never_counts_more_than_it_asks_for() -> None:
     assert asked(Budget(cpu_hours=24), settled=1, spend=Spend(cpu_hours=20)).word == "go"
 
