@@ -28,7 +28,7 @@ class Outcome:
         reason: why, for people.
         begun: whether any try of the step began what no repetition gives back (``records.Begun``).
         submission, index: where its last try's files are.
-        part: what its last try was lost with, as its body said (``body.Result``); empty where it did not.
+        part: what one of its tries was lost with, the newest that says so (``body.Result``); empty where none does.
     """
 
     word: StepWord
@@ -224,7 +224,7 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
                 any(t.begun for t in step.tries),
                 last.submission,
                 last.index,
-                last.part,
+                next((t.part for t in reversed(step.tries) if t.part), ""),
             )
     return View(
         read_spec,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.closing import archive_note
-from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Submit, View
+from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Submit, View, view_of
 from outerloop_hpc.engine.plan import Unbound
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.state import RunState
@@ -228,6 +228,17 @@ def test_what_a_try_was_lost_with_is_kept() -> None:
     lose(one, evidence(look(), record=record("infrastructure", reason="later", part="candidate")))
     (step,) = one.state.steps.values()
     assert step.tries[0].part == "candidate"
+
+
+def test_a_kind_learns_what_a_job_was_lost_with_also_when_a_later_try_does_not_say() -> None:
+    one = table(step(max_tries=2))
+    one.start()
+    one.plan(evidence(look(), record=record("infrastructure", part="candidate")))
+    one.wait(4000).plan()
+    one.bind()
+    one.plan(evidence(look(), record=record("infrastructure")))
+    outcome = view_of(lambda: one.spec, one.state, one.now).outcomes["measure-1"]
+    assert (outcome.word, outcome.part) == ("tries exhausted", "candidate")
 
 
 def test_a_run_of_the_cluster_is_not_repeated_on_the_host_of_a_pass_without_sbatch() -> None:
