@@ -19,12 +19,12 @@ from outerloop_hpc.engine.spec import RunSpec, file_digest
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.engine.watch import LiveRun
 from outerloop_hpc.errors import UsageError
-from outerloop_hpc.evolve import apply as applying
-from outerloop_hpc.evolve import change as changes
-from outerloop_hpc.evolve.apply import Applied
-from outerloop_hpc.evolve.candidates import folder_of
-from outerloop_hpc.evolve.frozen import load
-from outerloop_hpc.evolve.overlay import IntegrityFault, InvalidOverlay, Overlay
+from outerloop_hpc.evolve.applying import apply as applying
+from outerloop_hpc.evolve.applying import change as changes
+from outerloop_hpc.evolve.applying.apply import Applied
+from outerloop_hpc.evolve.overlays.candidates import folder_of
+from outerloop_hpc.evolve.overlays.frozen import load
+from outerloop_hpc.evolve.overlays.overlay import IntegrityFault, InvalidOverlay, Overlay
 from outerloop_hpc.evolve.promotion import NotApplicable, Promotion, applicable
 from outerloop_hpc.evolve.work import work_of
 from outerloop_hpc.forge.port import Change

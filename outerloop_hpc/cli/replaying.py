@@ -18,8 +18,8 @@ from outerloop_hpc.engine.scratch import made, scratch_root
 from outerloop_hpc.engine.state import Step
 from outerloop_hpc.engine.watch import LiveRun
 from outerloop_hpc.errors import Exit, OuterloopError, TryLater, UsageError
+from outerloop_hpc.evolve.applying.replay import Compared, compared, recorded, replay, step_of
 from outerloop_hpc.evolve.findings import CellFound
-from outerloop_hpc.evolve.replay import Compared, compared, recorded, replay, step_of
 
 REPLAY_COLUMNS = (
     Column("arm", "incumbent or candidate"),

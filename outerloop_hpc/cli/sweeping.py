@@ -15,15 +15,15 @@ from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.watch import LiveRun
 from outerloop_hpc.errors import Fault, UsageError
 from outerloop_hpc.evolve import pilot as pilots
-from outerloop_hpc.evolve.candidates import folder_of
 from outerloop_hpc.evolve.course import with_refills
-from outerloop_hpc.evolve.document import load as load_sweep
-from outerloop_hpc.evolve.frozen import freeze
 from outerloop_hpc.evolve.gate import levels
 from outerloop_hpc.evolve.gate.libraries import require
-from outerloop_hpc.evolve.overlay import Overlay
+from outerloop_hpc.evolve.overlays.candidates import folder_of
+from outerloop_hpc.evolve.overlays.frozen import freeze
+from outerloop_hpc.evolve.overlays.overlay import Overlay
 from outerloop_hpc.evolve.pilot import Pilot
 from outerloop_hpc.evolve.promotion import binding
+from outerloop_hpc.evolve.sweepfile.document import load as load_sweep
 from outerloop_hpc.evolve.work import KIND, AskTell, Dirs, EvolveWork, Grid, dump
 
 
@@ -45,7 +45,7 @@ def made(here: Session, file: Path, *, expensive: bool, dry_run: bool, pilot: in
         ConfigError: the ``stats`` extra, Optuna where it is asked for, the image or a job definition is lacking.
     """
     from outerloop_hpc.evolve.proposers import asktell  # noqa: PLC0415 - heavy
-    from outerloop_hpc.evolve.resolve import resolve  # noqa: PLC0415 - as above
+    from outerloop_hpc.evolve.sweepfile.resolve import resolve  # noqa: PLC0415 - as above
 
     require()
     try:

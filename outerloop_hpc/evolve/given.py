@@ -10,8 +10,8 @@ from pydantic import Field
 from outerloop_hpc.documents import Value
 from outerloop_hpc.evolve.gate.pairs import Arm
 
-CELL_BODY = "outerloop_hpc.evolve.cell:cell"
-PROPOSE_BODY = "outerloop_hpc.evolve.propose:propose"
+CELL_BODY = "outerloop_hpc.evolve.bodies.cell:cell"
+PROPOSE_BODY = "outerloop_hpc.evolve.bodies.propose:propose"
 
 
 class CellGiven(Value):

@@ -12,7 +12,7 @@ from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Hold
 from outerloop_hpc.engine.spec import RunSpec, StepSpec, step_spec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import UsageError
-from outerloop_hpc.evolve import page, pilot, promotion, report, selection
+from outerloop_hpc.evolve import pilot, promotion, selection
 from outerloop_hpc.evolve.allowance import again, allowance
 from outerloop_hpc.evolve.cells import JOB, Measured, Stage
 from outerloop_hpc.evolve.course import (
@@ -30,6 +30,7 @@ from outerloop_hpc.evolve.gate import levels
 from outerloop_hpc.evolve.gate.decide import decide
 from outerloop_hpc.evolve.gate.screening import Screened, screen
 from outerloop_hpc.evolve.given import PROPOSE_BODY
+from outerloop_hpc.evolve.reporting import page, report
 from outerloop_hpc.evolve.work import KIND, EvolveWork, work_of
 
 #: So many generations in a row without a candidate end a sweep.

@@ -8,7 +8,7 @@ from outerloop_hpc.agents.outcome import Session
 from outerloop_hpc.agents.redact import redacted
 from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.engine.body import Result
-from outerloop_hpc.evolve.brief import brief
+from outerloop_hpc.evolve.proposers.brief import brief
 from outerloop_hpc.evolve.proposers.desk import BRIEF_FILE, Desk, lay_out
 from outerloop_hpc.evolve.proposers.proposed import Occasion, Proposed, failed
 from outerloop_hpc.evolve.work import Agent

@@ -12,7 +12,7 @@ from outerloop_hpc.engine.spec import digest_of
 from outerloop_hpc.errors import ConfigError
 from outerloop_hpc.evolve.given import Told
 from outerloop_hpc.evolve.proposers.proposed import Draft, Occasion, Proposed
-from outerloop_hpc.evolve.template import Choice, filled
+from outerloop_hpc.evolve.proposers.template import Choice, filled
 from outerloop_hpc.evolve.work import AskTell, Parameter
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from outerloop_hpc.container.enclosure import WORK_INSIDE, Enclosure
 from outerloop_hpc.container.runtime import Bind
 from outerloop_hpc.engine.enclose import afresh, enclosure, inside
 from outerloop_hpc.errors import ConfigError
-from outerloop_hpc.evolve import bundle
-from outerloop_hpc.evolve.brief import Places
-from outerloop_hpc.evolve.candidates import candidates
-from outerloop_hpc.evolve.hidden import check_out
-from outerloop_hpc.evolve.leavings import content_of
-from outerloop_hpc.evolve.outputs import outputs_of
-from outerloop_hpc.evolve.overlay import InvalidOverlay, Overlay
+from outerloop_hpc.evolve.bodies.hidden import check_out
+from outerloop_hpc.evolve.bodies.leavings import content_of
+from outerloop_hpc.evolve.overlays.candidates import candidates
+from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay
+from outerloop_hpc.evolve.overlays.transfer import collect
+from outerloop_hpc.evolve.proposers import bundle
+from outerloop_hpc.evolve.proposers.brief import Places
+from outerloop_hpc.evolve.proposers.outputs import outputs_of
 from outerloop_hpc.evolve.proposers.proposed import Draft, Occasion, Proposed, failed
-from outerloop_hpc.evolve.transfer import collect
 from outerloop_hpc.target.compose import Signature
 from outerloop_hpc.target.mirror import Mirror
 from outerloop_hpc.target.single import single_commit

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from outerloop_hpc.evolve.candidates import candidates
-from outerloop_hpc.evolve.frozen import load
+from outerloop_hpc.evolve.overlays.candidates import candidates
+from outerloop_hpc.evolve.overlays.frozen import load
 from outerloop_hpc.evolve.proposers.proposed import Draft, Occasion, Proposed
 from outerloop_hpc.evolve.work import Dirs
 

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice, product
 
 from outerloop_hpc.evolve.proposers.proposed import Draft, Occasion, Proposed
-from outerloop_hpc.evolve.template import filled
+from outerloop_hpc.evolve.proposers.template import filled
 from outerloop_hpc.evolve.work import Grid
 
 

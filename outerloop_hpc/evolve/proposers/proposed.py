@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.evolve.findings import Refused
 from outerloop_hpc.evolve.given import ProposeGiven
-from outerloop_hpc.evolve.overlay import Overlay
+from outerloop_hpc.evolve.overlays.overlay import Overlay
 from outerloop_hpc.evolve.work import EvolveWork
 
 

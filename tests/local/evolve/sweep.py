@@ -14,10 +14,10 @@ from outerloop_hpc.engine.enclose import Containment
 from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.records import ManifestElement
 from outerloop_hpc.engine.spec import ResourceAsk, RunSpec, step_spec
-from outerloop_hpc.evolve.candidates import folder_of
-from outerloop_hpc.evolve.frozen import freeze
 from outerloop_hpc.evolve.gate.policy import GatePolicy, Metric
-from outerloop_hpc.evolve.overlay import Overlay, content_digest
+from outerloop_hpc.evolve.overlays.candidates import folder_of
+from outerloop_hpc.evolve.overlays.frozen import freeze
+from outerloop_hpc.evolve.overlays.overlay import Overlay, content_digest
 from outerloop_hpc.evolve.work import EvolveWork, Grid, Oracle, OverlayRules, Proposer, Task, dump
 from outerloop_hpc.target.mirror import Mirror
 from tests.local.scratch import commit, new_source
@@ -87,7 +87,7 @@ class Sweep:
             spec,
             job="cell",
             cause="a test",
-            body="outerloop_hpc.evolve.cell:cell",
+            body="outerloop_hpc.evolve.bodies.cell:cell",
             resources=ask or self.work.tasks[0].resources,
             parameters=parameters,
             max_tries=1,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from outerloop_hpc.errors import TryLater
-from outerloop_hpc.evolve.apply import ApplyRefused, Unfinished, apply, foreseen, mend
-from outerloop_hpc.evolve.exchange import Exchange, FileExchange
-from outerloop_hpc.evolve.overlay import InvalidOverlay, Overlay
+from outerloop_hpc.evolve.applying.apply import ApplyRefused, Unfinished, apply, foreseen, mend
+from outerloop_hpc.evolve.applying.exchange import Exchange, FileExchange
+from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay
 from outerloop_hpc.evolve.work import Copy, OverlayRules
 from tests.local.evolve import trees
 

@@ -191,9 +191,9 @@ def test_an_apply_that_was_killed_is_mended(promoted: Sweeps) -> None:
     site, run = promoted.site, run_of(promoted.site)
     assert "nothing is to mend" in site.cli("evolve", "apply", run, "--mend", expect=(2,)).err
     recovery = site.run_folder() / "apply-recovery.json"
-    from outerloop_hpc.evolve import apply as applying  # noqa: PLC0415 - beside its only use
-    from outerloop_hpc.evolve.destination import Destination  # noqa: PLC0415 - as above
-    from outerloop_hpc.evolve.overlay import content_digest  # noqa: PLC0415 - as above
+    from outerloop_hpc.evolve.applying import apply as applying  # noqa: PLC0415 - beside its only use
+    from outerloop_hpc.evolve.applying.destination import Destination  # noqa: PLC0415 - as above
+    from outerloop_hpc.evolve.overlays.overlay import content_digest  # noqa: PLC0415 - as above
 
     digests = {"candidate": content_digest(NEW.encode()), "expected": content_digest(OLD.encode())}
     spare = Destination(path=PATH, spare=".outerloop-x", aside=".outerloop-x-was", **digests)

@@ -15,8 +15,8 @@ from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.engine.body import Result
 from outerloop_hpc.engine.enclose import Containment
 from outerloop_hpc.engine.spec import ResourceAsk
-from outerloop_hpc.evolve import arm
-from outerloop_hpc.evolve.cell import cell
+from outerloop_hpc.evolve.bodies import arm
+from outerloop_hpc.evolve.bodies.cell import cell
 from outerloop_hpc.evolve.findings import ArmFound, CellFound
 from outerloop_hpc.evolve.work import Oracle
 from outerloop_hpc.measure.measurement import Measurement, Outcome

@@ -15,7 +15,7 @@ _OURS = {
 }
 _LOADED = f"""
 import sys
-import outerloop_hpc.slurm.element, outerloop_hpc.engine.job, outerloop_hpc.evolve.cell
+import outerloop_hpc.slurm.element, outerloop_hpc.engine.job, outerloop_hpc.evolve.bodies.cell
 print(sorted({_HEAVY | _OURS!r} & sys.modules.keys()))
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from outerloop_hpc.evolve.exchange import Exchange, FileExchange, renameat2
+from outerloop_hpc.evolve.applying.exchange import Exchange, FileExchange, renameat2
 from tests.local.evolve import trees
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from outerloop_hpc.evolve.fingerprint import changed, fingerprint
+from outerloop_hpc.evolve.bodies.fingerprint import changed, fingerprint
 
 pytestmark = pytest.mark.local
 

@@ -10,8 +10,8 @@ import pytest
 
 from outerloop_hpc import effects
 from outerloop_hpc.errors import TryLater
-from outerloop_hpc.evolve.frozen import freeze, load
-from outerloop_hpc.evolve.overlay import IntegrityFault, Overlay
+from outerloop_hpc.evolve.overlays.frozen import freeze, load
+from outerloop_hpc.evolve.overlays.overlay import IntegrityFault, Overlay
 
 _OVERLAY = Overlay({"src/solver.py": b"new", "params.json": b"{}"})
 

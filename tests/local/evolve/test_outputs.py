@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from outerloop_hpc.engine.layout import RunFolder
-from outerloop_hpc.evolve.outputs import MOST, outputs_of
+from outerloop_hpc.evolve.proposers.outputs import MOST, outputs_of
 
 pytestmark = pytest.mark.local
 

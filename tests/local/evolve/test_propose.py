@@ -15,10 +15,10 @@ import pytest
 
 from outerloop_hpc.engine.body import Result
 from outerloop_hpc.engine.enclose import Containment
-from outerloop_hpc.evolve.candidates import proposal_file
+from outerloop_hpc.evolve.bodies.propose import propose
 from outerloop_hpc.evolve.findings import ProposalFound
-from outerloop_hpc.evolve.frozen import load
-from outerloop_hpc.evolve.propose import propose
+from outerloop_hpc.evolve.overlays.candidates import proposal_file
+from outerloop_hpc.evolve.overlays.frozen import load
 from outerloop_hpc.evolve.work import Agent, AskTell, Command, Dirs, OverlayRules, Parameter
 from tests.local.evolve.sweep import Sweep, carry_out, new_sweep
 from tests.local.scratch import contents, git

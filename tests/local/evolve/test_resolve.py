@@ -12,8 +12,8 @@ from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.targets import Targets
 from outerloop_hpc.errors import UsageError
 from outerloop_hpc.evolve import work as works
-from outerloop_hpc.evolve.document import load
-from outerloop_hpc.evolve.resolve import Resolved, resolve
+from outerloop_hpc.evolve.sweepfile.document import load
+from outerloop_hpc.evolve.sweepfile.resolve import Resolved, resolve
 from tests.local.scratch import commit, git, new_source
 
 CONTRACT = """\

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from outerloop_hpc.errors import TryLater
-from outerloop_hpc.evolve.overlay import InvalidOverlay, Overlay, content_digest
-from outerloop_hpc.evolve.transfer import collect, differing, lay
+from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay, content_digest
+from outerloop_hpc.evolve.overlays.transfer import collect, differing, lay
 from outerloop_hpc.evolve.work import OverlayRules
 
 _RULES = OverlayRules(allow=("src/**",), max_files=3, max_bytes=100)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from outerloop_hpc.engine.spec import ResourceAsk
-from outerloop_hpc.evolve.exchange import FileExchange
+from outerloop_hpc.evolve.applying.exchange import FileExchange
 from outerloop_hpc.evolve.gate.policy import GatePolicy, Metric
-from outerloop_hpc.evolve.overlay import Overlay, content_digest
+from outerloop_hpc.evolve.overlays.overlay import Overlay, content_digest
 from outerloop_hpc.evolve.work import Copy, Dirs, EvolveWork, OverlayRules, Task
 
 OLD = {"src/a.py": b"old a\n", "src/deep/b.py": b"old b\n", "dist/a.py": b"old a\n"}

@@ -99,7 +99,7 @@ class Past:
             self.spec,
             job=PROPOSE,
             cause=f"generation {generation}",
-            body="outerloop_hpc.evolve.propose:propose",
+            body="outerloop_hpc.evolve.bodies.propose:propose",
             resources=ASK,
             parameters=ProposeGiven(generation=generation).model_dump(mode="json", exclude_none=True),
             max_tries=1,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from outerloop_hpc.engine.spec import ResourceAsk
-from outerloop_hpc.evolve.brief import Places, brief
 from outerloop_hpc.evolve.gate.policy import GatePolicy, Guardrail, Metric
 from outerloop_hpc.evolve.given import Prior, ProposeGiven
+from outerloop_hpc.evolve.proposers.brief import Places, brief
 from outerloop_hpc.evolve.work import Agent, EvolveWork, Oracle, OverlayRules, Task
 
 pytestmark = pytest.mark.unit

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from outerloop_hpc.evolve.bundle import Room, bundle
 from outerloop_hpc.evolve.given import ProposeGiven
+from outerloop_hpc.evolve.proposers.bundle import Room, bundle
 
 pytestmark = pytest.mark.unit
 

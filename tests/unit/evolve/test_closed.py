@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from outerloop_hpc.evolve.closed import closed_paths, contradictions, files_run
-from outerloop_hpc.evolve.globs import denies
+from outerloop_hpc.evolve.overlays.globs import denies
+from outerloop_hpc.evolve.sweepfile.closed import closed_paths, contradictions, files_run
 from outerloop_hpc.target.scope import Scope
 
 _SCOPE = Scope(allowed=("src",), forbidden=("src/locked",), steward_allowed=("bench",), roadmap="ROADMAP.md")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from outerloop_hpc.errors import ConfigError
-from outerloop_hpc.evolve.document import is_time, load
+from outerloop_hpc.evolve.sweepfile.document import is_time, load
 from tests.unit.evolve.sweeps import SWEEP, sweep
 
 _GRID = """{kind: grid, template: {src/p.json: '{"a": {{a}}}'}, values: {a: [1, 2.5, x]}}"""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outerloop_hpc.evolve.globs import allows, denies, glob_problem
+from outerloop_hpc.evolve.overlays.globs import allows, denies, glob_problem
 
 
 @pytest.mark.parametrize(

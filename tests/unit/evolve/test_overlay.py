@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outerloop_hpc.evolve.overlay import InvalidOverlay, Overlay, check, content_digest, digest
+from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay, check, content_digest, digest
 from outerloop_hpc.evolve.work import OverlayRules
 
 _RULES = OverlayRules(allow=("src/**", "params.json"), deny=("src/bench", "src/oracle.py"))

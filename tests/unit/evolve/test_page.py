@@ -13,8 +13,8 @@ from outerloop_hpc.evolve.gate.decision import GateDecision
 from outerloop_hpc.evolve.gate.differences import gain
 from outerloop_hpc.evolve.gate.policy import GatePolicy, Metric, Repeats
 from outerloop_hpc.evolve.given import CellGiven
-from outerloop_hpc.evolve.page import page
-from outerloop_hpc.evolve.plot import plot
+from outerloop_hpc.evolve.reporting.page import page
+from outerloop_hpc.evolve.reporting.plot import plot
 from tests.unit.evolve.past import RUN, A, B, Past, arm, candidate, costs, work
 from tests.unit.evolve.test_report import HOSTILE
 

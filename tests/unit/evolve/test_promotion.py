@@ -14,7 +14,7 @@ from outerloop_hpc.errors import Fault
 from outerloop_hpc.evolve.gate.decide import recompute
 from outerloop_hpc.evolve.gate.decision import GateDecision
 from outerloop_hpc.evolve.promotion import NotApplicable, Unfounded, applicable, documents, promotion
-from outerloop_hpc.evolve.report import report
+from outerloop_hpc.evolve.reporting.report import report
 from outerloop_hpc.evolve.work import dump
 from tests.unit.evolve.played import RUN, A, B, Play, answers, policy, proposal, work
 

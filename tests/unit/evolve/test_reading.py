@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outerloop_hpc.evolve.reading import MAX_RESULT, Numbers, Wanted, read_numbers
+from outerloop_hpc.evolve.bodies.reading import MAX_RESULT, Numbers, Wanted, read_numbers
 from outerloop_hpc.measure.output import Unusable
 
 pytestmark = pytest.mark.unit

@@ -8,8 +8,8 @@ import pytest
 
 from outerloop_hpc.cli.replaying import Replayed
 from outerloop_hpc.errors import UsageError
+from outerloop_hpc.evolve.applying.replay import recorded, step_of
 from outerloop_hpc.evolve.findings import ArmFound, CellFound
-from outerloop_hpc.evolve.replay import recorded, step_of
 from tests.unit.evolve.past import A, Past, costs
 
 

@@ -12,8 +12,8 @@ from outerloop_hpc.evolve.findings import ArmFound, ProposalFound, Refused
 from outerloop_hpc.evolve.gate.policy import GatePolicy, Guardrail, Metric, Repeats, Success
 from outerloop_hpc.evolve.given import CellGiven
 from outerloop_hpc.evolve.pilot import KEY, Pilot, conclude, stage
-from outerloop_hpc.evolve.report import report
-from outerloop_hpc.evolve.spending import arm_spending, spending
+from outerloop_hpc.evolve.reporting.report import report
+from outerloop_hpc.evolve.reporting.spending import arm_spending, spending
 from tests.unit.evolve.past import RUN, A, B, Past, arm, candidate, costs, work
 
 pytestmark = pytest.mark.unit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outerloop_hpc.evolve.template import filled
+from outerloop_hpc.evolve.proposers.template import filled
 
 pytestmark = pytest.mark.unit
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from outerloop_hpc.engine.spec import RunSpec, stamp
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.evolve.account import account
-from outerloop_hpc.evolve.plot import plot
-from outerloop_hpc.evolve.section import Section
+from outerloop_hpc.evolve.reporting.account import account
+from outerloop_hpc.evolve.reporting.plot import plot
+from outerloop_hpc.evolve.reporting.section import Section
 from outerloop_hpc.evolve.work import work_of
 from outerloop_hpc.forge.text import visible
 
@@ -27,7 +27,7 @@ def page(spec: RunSpec, state: RunState) -> str:
     from markupsafe import Markup  # noqa: PLC0415 - goes with it
 
     environment = Environment(
-        loader=PackageLoader("outerloop_hpc.evolve", "."),
+        loader=PackageLoader("outerloop_hpc.evolve.reporting", "."),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -9,8 +9,8 @@ from pathlib import Path
 from outerloop_hpc import effects, fsio
 from outerloop_hpc.engine.clearing import remove
 from outerloop_hpc.errors import TryLater
-from outerloop_hpc.evolve import descent
-from outerloop_hpc.evolve.overlay import MOST_BYTES, MOST_FILES, IntegrityFault, Overlay
+from outerloop_hpc.evolve.overlays import descent
+from outerloop_hpc.evolve.overlays.overlay import MOST_BYTES, MOST_FILES, IntegrityFault, Overlay
 
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY}
 _MOST_ENTRIES = MOST_FILES * 8

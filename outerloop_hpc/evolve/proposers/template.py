@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from outerloop_hpc.evolve.overlay import Overlay
+from outerloop_hpc.evolve.overlays.overlay import Overlay
 
 Choice = str | int | float | bool
 

@@ -10,7 +10,7 @@ from outerloop_hpc.evolve.gate.evidence import Row
 from outerloop_hpc.evolve.gate.pairs import Reading
 from outerloop_hpc.evolve.gate.policy import GatePolicy, Scale
 from outerloop_hpc.evolve.gate.screening import Screened
-from outerloop_hpc.evolve.section import Table
+from outerloop_hpc.evolve.reporting.section import Table
 
 #: Rows of one table; the documents have all.
 MOST_ROWS = 400

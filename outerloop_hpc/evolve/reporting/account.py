@@ -8,7 +8,7 @@ from datetime import timedelta
 from outerloop_hpc.engine.kind import view_of
 from outerloop_hpc.engine.spec import RunSpec, stamp
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.evolve import gatetables, pilot
+from outerloop_hpc.evolve import pilot
 from outerloop_hpc.evolve.course import confirming_key, screening_key
 from outerloop_hpc.evolve.gate.decision import GateDecision
 from outerloop_hpc.evolve.gate.differences import shown
@@ -16,8 +16,9 @@ from outerloop_hpc.evolve.gate.evidence import Row
 from outerloop_hpc.evolve.gate.screening import Screened
 from outerloop_hpc.evolve.generation import Generation, generations
 from outerloop_hpc.evolve.promotion import PROMOTED, binding
-from outerloop_hpc.evolve.section import Section, Table
-from outerloop_hpc.evolve.spending import ArmSpent, Spent, arm_spending, spending
+from outerloop_hpc.evolve.reporting import gatetables
+from outerloop_hpc.evolve.reporting.section import Section, Table
+from outerloop_hpc.evolve.reporting.spending import ArmSpent, Spent, arm_spending, spending
 from outerloop_hpc.evolve.work import EvolveWork, work_of
 
 _UNMEASURED = "not measured"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from outerloop_hpc import fsio
 from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.engine.measuring import OtherTree
-from outerloop_hpc.evolve.bundle import MOST_TEXT
-from outerloop_hpc.evolve.candidates import candidates, proposal_file
 from outerloop_hpc.evolve.findings import Candidate, ProposalFound, Refused
-from outerloop_hpc.evolve.frozen import freeze
 from outerloop_hpc.evolve.given import INTEGRITY, ProposeGiven
-from outerloop_hpc.evolve.overlay import IntegrityFault, InvalidOverlay, check
+from outerloop_hpc.evolve.overlays.candidates import candidates, proposal_file
+from outerloop_hpc.evolve.overlays.frozen import freeze
+from outerloop_hpc.evolve.overlays.overlay import IntegrityFault, InvalidOverlay, check
 from outerloop_hpc.evolve.proposers import agent, asktell, command, dirs, grid
+from outerloop_hpc.evolve.proposers.bundle import MOST_TEXT
 from outerloop_hpc.evolve.proposers.proposed import Draft, Occasion, Proposed
 from outerloop_hpc.evolve.work import Agent, AskTell, Command, Dirs, Grid, work_of
 

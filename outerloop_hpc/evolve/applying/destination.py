@@ -15,9 +15,9 @@ from typing import Literal
 from pydantic import Field
 
 from outerloop_hpc.documents import Value
-from outerloop_hpc.evolve import descent
-from outerloop_hpc.evolve.exchange import Exchange
-from outerloop_hpc.evolve.overlay import MOST_BYTES, content_digest
+from outerloop_hpc.evolve.applying.exchange import Exchange
+from outerloop_hpc.evolve.overlays import descent
+from outerloop_hpc.evolve.overlays.overlay import MOST_BYTES, content_digest
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 #: ``missing``: it was there at submit. ``unexpected``: it was not. ``drifted``: it has other bytes, or is no file.

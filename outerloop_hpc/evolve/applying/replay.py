@@ -14,11 +14,11 @@ from outerloop_hpc.engine.records import ManifestElement
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState, Step
 from outerloop_hpc.errors import ConfigError, Fault, TryLater, UsageError
-from outerloop_hpc.evolve.cell import cell
+from outerloop_hpc.evolve.bodies.cell import cell
 from outerloop_hpc.evolve.cells import JOB
 from outerloop_hpc.evolve.findings import ArmFound, CellFound
 from outerloop_hpc.evolve.given import INTEGRITY
-from outerloop_hpc.evolve.overlay import IntegrityFault
+from outerloop_hpc.evolve.overlays.overlay import IntegrityFault
 
 _NAMED = 5
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outerloop_hpc.evolve import work as works
-from outerloop_hpc.evolve.document import Sweep
-from outerloop_hpc.evolve.ideas import Agent, AskTell, Command, Dirs, Grid, template_problems
-from outerloop_hpc.evolve.overlay import InvalidOverlay, Overlay, place_problem
-from outerloop_hpc.evolve.transfer import collect, read
+from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay, place_problem
+from outerloop_hpc.evolve.overlays.transfer import collect, read
+from outerloop_hpc.evolve.sweepfile.document import Sweep
+from outerloop_hpc.evolve.sweepfile.ideas import Agent, AskTell, Command, Dirs, Grid, template_problems
 
 
 @dataclass(frozen=True)

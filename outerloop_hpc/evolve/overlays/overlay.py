@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from outerloop_hpc.errors import Exit, OuterloopError
-from outerloop_hpc.evolve.globs import allows, denies
+from outerloop_hpc.evolve.overlays.globs import allows, denies
 from outerloop_hpc.evolve.work import OverlayRules
 from outerloop_hpc.target.scope import folded, path_problem
 

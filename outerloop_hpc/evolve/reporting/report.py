@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from outerloop_hpc.engine.plain import plain
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState
-from outerloop_hpc.evolve.account import account
-from outerloop_hpc.evolve.section import Section, Table
+from outerloop_hpc.evolve.reporting.account import account
+from outerloop_hpc.evolve.reporting.section import Section, Table
 from outerloop_hpc.forge.text import fenced
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from outerloop_hpc.evolve.globs import denies
+from outerloop_hpc.evolve.overlays.globs import denies
 from outerloop_hpc.target.scope import LEDGER, Scope, declared
 
 #: Files of continuous integration beside ``.github``, which is closed to everybody already.

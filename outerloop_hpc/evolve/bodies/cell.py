@@ -6,13 +6,13 @@ from outerloop_hpc.engine.body import Context, Result
 from outerloop_hpc.engine.enclose import enclosure
 from outerloop_hpc.engine.measuring import OtherTree
 from outerloop_hpc.errors import ConfigError
-from outerloop_hpc.evolve.arm import Station, run_arm
-from outerloop_hpc.evolve.candidates import candidates
-from outerloop_hpc.evolve.celllog import CellLog
+from outerloop_hpc.evolve.bodies.arm import Station, run_arm
+from outerloop_hpc.evolve.bodies.celllog import CellLog
 from outerloop_hpc.evolve.findings import ArmFound, CellFound
-from outerloop_hpc.evolve.frozen import load
 from outerloop_hpc.evolve.given import INTEGRITY, CellGiven
-from outerloop_hpc.evolve.overlay import IntegrityFault, Overlay
+from outerloop_hpc.evolve.overlays.candidates import candidates
+from outerloop_hpc.evolve.overlays.frozen import load
+from outerloop_hpc.evolve.overlays.overlay import IntegrityFault, Overlay
 from outerloop_hpc.evolve.work import EvolveWork, Task, work_of
 from outerloop_hpc.measure.node import this_node
 

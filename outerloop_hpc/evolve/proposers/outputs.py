@@ -12,7 +12,7 @@ from outerloop_hpc.agents.redact import without_keys
 from outerloop_hpc.engine.layout import RunFolder, element_file
 from outerloop_hpc.engine.records import LOG
 from outerloop_hpc.errors import TryLater
-from outerloop_hpc.evolve import descent
+from outerloop_hpc.evolve.overlays import descent
 
 #: Of one log, in bytes.
 MOST = 32 * 1024

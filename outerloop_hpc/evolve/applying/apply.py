@@ -21,10 +21,10 @@ from typing import ClassVar
 from outerloop_hpc import documents, effects, fsio
 from outerloop_hpc.documents import Document
 from outerloop_hpc.errors import Exit, TryLater, UsageError
-from outerloop_hpc.evolve import descent
-from outerloop_hpc.evolve.destination import Destination, Difference, Tree, opened
-from outerloop_hpc.evolve.exchange import Exchange, FileExchange
-from outerloop_hpc.evolve.overlay import IntegrityFault, InvalidOverlay, Overlay, check, content_digest
+from outerloop_hpc.evolve.applying.destination import Destination, Difference, Tree, opened
+from outerloop_hpc.evolve.applying.exchange import Exchange, FileExchange
+from outerloop_hpc.evolve.overlays import descent
+from outerloop_hpc.evolve.overlays.overlay import IntegrityFault, InvalidOverlay, Overlay, check, content_digest
 from outerloop_hpc.evolve.work import EvolveWork, copies_of
 
 #: Told before each step and each file, (step, path): tests let things happen there.

@@ -11,15 +11,15 @@ from outerloop_hpc.engine.jobs import load_job
 from outerloop_hpc.engine.targets import Sighted, Targets
 from outerloop_hpc.errors import ConfigError, UsageError
 from outerloop_hpc.evolve import work as works
-from outerloop_hpc.evolve.asks import cell_ask, policy, proposing_ask, unit_of
-from outerloop_hpc.evolve.closed import closed_paths, contradictions, files_run
-from outerloop_hpc.evolve.document import Sweep
 from outerloop_hpc.evolve.gate import levels
 from outerloop_hpc.evolve.gate.policy import GatePolicy
-from outerloop_hpc.evolve.globs import denies
-from outerloop_hpc.evolve.overlay import Overlay, place_problem
-from outerloop_hpc.evolve.prepared import Prepared, prepare
-from outerloop_hpc.evolve.terms import Task
+from outerloop_hpc.evolve.overlays.globs import denies
+from outerloop_hpc.evolve.overlays.overlay import Overlay, place_problem
+from outerloop_hpc.evolve.sweepfile.asks import cell_ask, policy, proposing_ask, unit_of
+from outerloop_hpc.evolve.sweepfile.closed import closed_paths, contradictions, files_run
+from outerloop_hpc.evolve.sweepfile.document import Sweep
+from outerloop_hpc.evolve.sweepfile.prepared import Prepared, prepare
+from outerloop_hpc.evolve.sweepfile.terms import Task
 from outerloop_hpc.measure.command import split_command
 from outerloop_hpc.target.mirror import Mirror
 from outerloop_hpc.target.repository import NoSuchFile

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.errors import UsageError
-from outerloop_hpc.evolve.apply import ApplyRefused, places
-from outerloop_hpc.evolve.destination import Difference
-from outerloop_hpc.evolve.gatetables import gained
-from outerloop_hpc.evolve.overlay import IntegrityFault, Overlay, check, content_digest
+from outerloop_hpc.evolve.applying.apply import ApplyRefused, places
+from outerloop_hpc.evolve.applying.destination import Difference
+from outerloop_hpc.evolve.overlays.overlay import IntegrityFault, Overlay, check, content_digest
 from outerloop_hpc.evolve.promotion import NotApplicable, Promotion
-from outerloop_hpc.evolve.report import report
+from outerloop_hpc.evolve.reporting.gatetables import gained
+from outerloop_hpc.evolve.reporting.report import report
 from outerloop_hpc.evolve.work import EvolveWork, work_of
 from outerloop_hpc.forge.port import Change, Forge, Proposal
 from outerloop_hpc.forge.text import capped, visible

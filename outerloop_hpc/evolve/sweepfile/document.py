@@ -12,9 +12,9 @@ from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints, V
 from outerloop_hpc.config.settings import TARGET_NAME
 from outerloop_hpc.engine.spec import digest_of
 from outerloop_hpc.errors import ConfigError
-from outerloop_hpc.evolve.globs import allows, denies
-from outerloop_hpc.evolve.ideas import AskTell, Grid, Proposer, template_problems
-from outerloop_hpc.evolve.terms import Copy, Gate, Line, Metrics, Overlay, Part, Repeats, Slug, Task, as_tuple
+from outerloop_hpc.evolve.overlays.globs import allows, denies
+from outerloop_hpc.evolve.sweepfile.ideas import AskTell, Grid, Proposer, template_problems
+from outerloop_hpc.evolve.sweepfile.terms import Copy, Gate, Line, Metrics, Overlay, Part, Repeats, Slug, Task, as_tuple
 from outerloop_hpc.target import strictyaml
 from outerloop_hpc.target.complaints import complaints, refused
 from outerloop_hpc.target.scope import folded, inside, overlap

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from outerloop_hpc.config.ownership import refused_option
 from outerloop_hpc.config.settings import NAMED_OPTIONS
 from outerloop_hpc.errors import ConfigError
-from outerloop_hpc.evolve.globs import glob_problem
+from outerloop_hpc.evolve.overlays.globs import glob_problem
 from outerloop_hpc.measure.command import split_command
 from outerloop_hpc.target.terms import RepositoryPath, SeedVariable
 

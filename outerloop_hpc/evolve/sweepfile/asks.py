@@ -10,10 +10,10 @@ from typing import Literal
 from outerloop_hpc.engine.jobs import JobDefinition
 from outerloop_hpc.engine.spec import ResourceAsk
 from outerloop_hpc.errors import UsageError
-from outerloop_hpc.evolve.document import Sweep, is_time
 from outerloop_hpc.evolve.gate import policy as policies
-from outerloop_hpc.evolve.ideas import Agent, Command
-from outerloop_hpc.evolve.terms import Task
+from outerloop_hpc.evolve.sweepfile.document import Sweep, is_time
+from outerloop_hpc.evolve.sweepfile.ideas import Agent, Command
+from outerloop_hpc.evolve.sweepfile.terms import Task
 from outerloop_hpc.target.limits import Limits
 from outerloop_hpc.target.terms import Benchmark
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from outerloop_hpc import effects, fsio
 from outerloop_hpc.errors import TryLater
-from outerloop_hpc.evolve import descent
-from outerloop_hpc.evolve.overlay import InvalidOverlay, Overlay, check
+from outerloop_hpc.evolve.overlays import descent
+from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay, check
 from outerloop_hpc.evolve.work import OverlayRules
 from outerloop_hpc.target.scope import path_problem
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StringConstraints, model_validator
 
 from outerloop_hpc.config.ownership import refused_variable
-from outerloop_hpc.evolve.terms import Argv, Line, Part, Seconds, as_tuple
+from outerloop_hpc.evolve.sweepfile.terms import Argv, Line, Part, Seconds, as_tuple
 from outerloop_hpc.target.scope import declared
 
 Scalar = str | int | float | bool

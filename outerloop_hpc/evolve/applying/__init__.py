@@ -1,0 +1,1 @@
+"""What becomes of a promotion: put into a working tree, proposed as a change, measured again."""

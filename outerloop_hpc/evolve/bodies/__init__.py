@@ -1,0 +1,1 @@
+"""What jobs of a sweep do: a proposal, a cell."""

@@ -1,0 +1,1 @@
+"""Overlays: which files they may hold, how they are frozen, and how they come into a checkout."""

@@ -1,0 +1,1 @@
+"""A sweep for people: as Markdown, as a page, as plots. Pure."""
