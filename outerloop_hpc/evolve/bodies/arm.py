@@ -15,12 +15,12 @@ from outerloop_hpc.engine.clearing import remove
 from outerloop_hpc.engine.enclose import afresh, inside
 from outerloop_hpc.evolve.bodies.celllog import PER_COMMAND, CellLog
 from outerloop_hpc.evolve.bodies.fingerprint import changed, fingerprint
-from outerloop_hpc.evolve.bodies.hidden import check_out, hand_out
-from outerloop_hpc.evolve.bodies.leavings import content_of
 from outerloop_hpc.evolve.bodies.reading import MAX_RESULT, Numbers, Wanted, read_numbers
 from outerloop_hpc.evolve.findings import ArmFound, ArmWord
 from outerloop_hpc.evolve.gate.pairs import Arm
 from outerloop_hpc.evolve.given import CellGiven
+from outerloop_hpc.evolve.hidden import check_out, hand_out
+from outerloop_hpc.evolve.leavings import content_of
 from outerloop_hpc.evolve.overlays.overlay import IntegrityFault, InvalidOverlay, Overlay
 from outerloop_hpc.evolve.overlays.transfer import lay
 from outerloop_hpc.evolve.sweepfile.closed import program_places

@@ -11,8 +11,8 @@ from typing import Any
 
 from outerloop_hpc import fsio
 from outerloop_hpc.agents.redact import without_keys
-from outerloop_hpc.evolve.bodies.leavings import content_of
 from outerloop_hpc.evolve.given import Prior, ProposeGiven
+from outerloop_hpc.evolve.leavings import content_of
 from outerloop_hpc.evolve.overlays.candidates import proposal_file
 
 ROWS, GATES, PRIOR, MANIFEST = "selected-rows.json", "gate-summary.json", "prior-proposal.md", "manifest.json"

@@ -14,8 +14,8 @@ from outerloop_hpc.container.enclosure import WORK_INSIDE, Enclosure
 from outerloop_hpc.container.runtime import Bind
 from outerloop_hpc.engine.enclose import afresh, enclosure, inside
 from outerloop_hpc.errors import ConfigError
-from outerloop_hpc.evolve.bodies.hidden import check_out
-from outerloop_hpc.evolve.bodies.leavings import content_of
+from outerloop_hpc.evolve.hidden import check_out
+from outerloop_hpc.evolve.leavings import content_of
 from outerloop_hpc.evolve.overlays.candidates import candidates
 from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay
 from outerloop_hpc.evolve.overlays.transfer import collect
