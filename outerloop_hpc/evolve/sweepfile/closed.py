@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from contextlib import suppress
+from itertools import dropwhile, groupby, pairwise, takewhile
 
 from outerloop_hpc.evolve.overlays.globs import denies
 from outerloop_hpc.target.scope import LEDGER, Scope, declared
@@ -26,6 +28,12 @@ _BETWEEN = re.compile(r"[\s;&|()<>'\"`=$:{}]+")
 
 #: Programs whose first word that is no option is the program that they run, or its name as a module.
 _INTERPRETER = re.compile(r"(?:python|perl|ruby|node|julia|Rscript|lua|bash|dash|zsh|sh)[0-9.]*")
+_SHELL = re.compile(r"(?:ba|da|z)?sh")
+#: Options after which a line, or a program's own text, follows.
+_LINE, _CODE = re.compile(r"-[a-z]*c[a-z]*"), re.compile(r"-[a-zA-Z]*[ceE]|--eval|--print|-p")
+#: What stands before a command's program.
+_BEFORE = {"exec", "if", "then", "else", "elif", "do", "while", "until", "!", "time", "env", "{", "$", "command"}
+_SET = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 def closed_paths(scope: Scope, hidden: Iterable[str], run: Mapping[str, str], allow: Sequence[str]) -> tuple[str, ...]:
@@ -61,13 +69,51 @@ def files_run(commands: Mapping[str, Iterable[Sequence[str]]], paths: Iterable[s
 def program_places(command: Sequence[str]) -> tuple[str, ...]:
     """Return the paths of the checkout at which a command's own program may lie; none where it lies elsewhere.
 
-    What else a command names is data, which a run may well have written.
+    What else a command names is data, which a run may well have written; so it is within a shell's line.
     """
     first, *words = command
-    if not _INTERPRETER.fullmatch(first.rpartition("/")[2]):
-        return tuple(_places(first)) if "/" in first else ()
-    word = next((one for one in words if not one.startswith("-")), "")
-    return tuple(_places(word))
+    program = first.rpartition("/")[2]
+    if not _INTERPRETER.fullmatch(program):
+        return tuple(_named(first)) if "/" in first else ()
+    options = list(takewhile(lambda one: one.startswith("-"), words))
+    rest = words[len(options) :]
+    if _SHELL.fullmatch(program) and any(_LINE.fullmatch(one) for one in options):
+        return tuple(_in_commands(rest[0])) if rest else ()
+    if any(_CODE.fullmatch(one) for one in options):
+        return ()  # the program is the word itself
+    return tuple(_named(rest[0])) if rest else ()
+
+
+def _in_commands(line: str) -> Iterator[str]:
+    """Yield the places of the programs that a shell's line runs."""
+    folder = ""
+    for words in _commands(line):
+        if words[0] in {"cd", "pushd"} and len(words) > 1:
+            folder = f"{folder}{words[1].rstrip('/')}/"
+            continue
+        for path in program_places(words):
+            yield from (path, f"{folder}{path}") if folder else (path,)
+
+
+def _commands(line: str) -> Iterator[list[str]]:
+    """Yield the words of each command of a shell's line; nothing where its quotes do not close."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    try:
+        words = list(lexer)
+    except ValueError:
+        return
+    for ends, some in groupby(words, lambda one: bool(one) and set(one) <= set("();|&\n")):
+        found = list(dropwhile(lambda one: one in _BEFORE or _SET.match(one), some))
+        if not ends and found:
+            yield found
+
+
+def _named(word: str) -> Iterator[str]:
+    """Yield the paths that a program's word names: as it is, or as a module."""
+    for text in (word, *_modules(word)):
+        with suppress(ValueError):
+            yield declared(text)
 
 
 def _places(word: str) -> Iterator[str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from outerloop_hpc.evolve.overlays.globs import denies
-from outerloop_hpc.evolve.sweepfile.closed import closed_paths, contradictions, files_run
+from outerloop_hpc.evolve.sweepfile.closed import closed_paths, contradictions, files_run, program_places
 from outerloop_hpc.target.scope import Scope
 
 _SCOPE = Scope(allowed=("src",), forbidden=("src/locked",), steward_allowed=("bench",), roadmap="ROADMAP.md")
@@ -66,3 +66,36 @@ def test_words_that_are_no_files_are_nothing() -> None:
 def test_a_folder_that_is_allowed_by_name_may_hold_closed_files() -> None:
     assert list(contradictions(["src"], ["src/locked"])) == []
     assert len(list(contradictions(["src/locked/x.py"], ["src/locked"]))) == 1
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("bash", "-c", "diff out.txt {oracle}/hidden/expected.txt"),
+        ("sh", "-c", "cd out && cmp result.txt {oracle}/result.txt"),
+        ("bash", "-ec", "python3 tools/check.py out.txt > out/said.txt 2>&1; grep -q ok out/said.txt"),
+        ("bash", "-c", "python3 -c \"import json; json.load(open('out/x.json'))\""),
+        ("python3", "-c", "import json; json.load(open('out.txt'))"),
+        ("python3", "{oracle}/hidden/check.py", "out.txt"),
+    ],
+)
+def test_what_an_oracles_line_reads_is_not_taken_for_its_program(argv: tuple[str, ...]) -> None:
+    data = {"out", "out.txt", "result.txt", "out/result.txt", "out/said.txt", "out/x.json", "oracle"}
+    assert not data.intersection(program_places(argv))
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("python3", "tools/run.py", "out.txt"),
+        ("python3", "-m", "tools.run"),
+        ("./tools/run.py",),
+        ("bash", "-c", "python3 tools/run.py out.txt | tail -n 1"),
+        ("bash", "-lc", "OUT=$(./tools/run.py); echo $OUT"),
+        ("sh", "-c", "cd tools && exec python3 'run.py'"),
+        ("sh", "-c", "if X=1 ./tools/run.py; then true; fi"),
+        ("sh", "-c", "bash -c './tools/run.py out.txt'"),
+    ],
+)
+def test_the_program_that_an_oracle_runs_is_found(argv: tuple[str, ...]) -> None:
+    assert "tools/run.py" in program_places(argv)
