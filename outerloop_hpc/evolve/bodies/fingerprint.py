@@ -46,7 +46,11 @@ def _digest(path: Path) -> str:
         # A link, a loop of links, a file without rights: whoever ran there made it.
         return "closed"
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        # How large a folder is says only how much was ever made in it: a cache of compiled files is no change.
+        return stat.filemode(status.st_mode)
+    if status.st_size > _LARGEST:
         os.close(descriptor)
         return f"{stat.filemode(status.st_mode)}, {status.st_size} bytes"
     with os.fdopen(descriptor, "rb") as file:

@@ -56,3 +56,11 @@ def test_every_change_is_seen_and_none_hangs_or_raises(tmp_path: Path, do: Calla
     assert changed(before, fingerprint(tmp_path, paths)) == ""
     do(place)
     assert changed(before, fingerprint(tmp_path, paths)).startswith("'src/a.py'")
+
+
+def test_a_folder_in_which_files_were_made_is_still_the_same(tmp_path: Path) -> None:
+    (tmp_path / "checker").mkdir()
+    before = fingerprint(tmp_path, ["checker"])
+    for number in range(300):
+        (tmp_path / "checker" / f"{number:0>100}.pyc").touch()
+    assert not changed(before, fingerprint(tmp_path, ["checker"]))
