@@ -125,13 +125,14 @@ def mend(recovery: Path, *, exchange: Exchange | None = None) -> tuple[str, ...]
 
     Raises:
         FileNotFoundError: there is no such recovery file.
+        ApplyRefused: an apply is at work in the tree, or was and has come to its end meanwhile.
         Unfinished: not everything can be put back; the text says what and why.
     """
     found: Recovery = documents.load(Recovery, recovery)
     application = _Application(
         found.overlay, Path(found.checkout), recovery, exchange or FileExchange(), lambda _step, _path: None
     )
-    effects.perform("mend", found.checkout, lambda: application.mended(found))
+    effects.perform("mend", found.checkout, application.mended)
     return tuple(one.path for one in found.destinations)
 
 
@@ -190,9 +191,16 @@ class _Application:
         with self._tree() as tree:
             return self._looked_at(tree, _destinations(wanted))
 
-    def mended(self, found: Recovery) -> None:
+    def mended(self) -> None:
         with self._tree() as tree:
             self._alone(tree)
+            try:
+                # Only now: an apply that was alive when this began may have come to its end since.
+                found: Recovery = documents.load(Recovery, self.recovery)
+            except FileNotFoundError as error:
+                raise ApplyRefused(
+                    f"{self.recovery}: is gone; the apply came to its end, nothing is to mend"
+                ) from error
             if found.done:
                 self._settle(tree, found)
             else:

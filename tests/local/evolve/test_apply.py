@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from outerloop_hpc import documents
 from outerloop_hpc.errors import TryLater
-from outerloop_hpc.evolve.applying.apply import ApplyRefused, Unfinished, apply, foreseen, mend
+from outerloop_hpc.evolve.applying.apply import ApplyRefused, Recovery, Unfinished, apply, foreseen, mend
 from outerloop_hpc.evolve.applying.exchange import Exchange, FileExchange
 from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay
 from outerloop_hpc.evolve.work import Copy, OverlayRules
@@ -441,3 +442,23 @@ def test_two_applies_of_different_sweeps_and_a_mend_do_not_meet_in_one_tree(chec
     assert len(refused) == 2 * len(trees.NEW)
     assert {path: data for path, (data, _) in trees.state(checkout).items()} == trees.NEW
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkout"]
+
+
+def test_a_mend_that_began_while_an_apply_lived_takes_nothing_back_from_it(
+    checkout: Path, recovery: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it read before it had the tree to itself says that nothing was done yet."""
+    loaded: list[Recovery] = []
+
+    def gone() -> Recovery:
+        raise FileNotFoundError(recovery)
+
+    def meet(step: str, _path: str) -> None:
+        if step == "exchange" and not loaded:
+            loaded.append(documents.load(Recovery, recovery))
+
+    apply(trees.CANDIDATE, trees.work(), checkout, recovery, watch=meet)
+    monkeypatch.setattr(documents, "load", lambda *_: loaded.pop() if loaded else gone())
+    with pytest.raises(ApplyRefused, match="came to its end"):
+        mend(recovery)
+    assert {path: data for path, (data, _) in trees.state(checkout).items()} == trees.NEW
