@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import dropwhile, groupby, pairwise, takewhile
 
 from outerloop_hpc.evolve.overlays.globs import denies
@@ -89,10 +89,10 @@ def _in_commands(line: str) -> Iterator[str]:
     folder = ""
     for words in _commands(line):
         if words[0] in {"cd", "pushd"} and len(words) > 1:
-            folder = f"{folder}{words[1].rstrip('/')}/"
+            folder = _below(folder, words[1])
             continue
         for path in program_places(words):
-            yield from (path, f"{folder}{path}") if folder else (path,)
+            yield from _declared((path, _below(folder, path)) if folder else (path,))
 
 
 def _commands(line: str) -> Iterator[list[str]]:
@@ -111,14 +111,17 @@ def _commands(line: str) -> Iterator[list[str]]:
 
 def _named(word: str) -> Iterator[str]:
     """Yield the paths that a program's word names: as it is, or as a module."""
-    for text in (word, *_modules(word)):
-        with suppress(ValueError):
-            yield declared(text)
+    yield from _declared((word, *_modules(word)))
 
 
 def _places(word: str) -> Iterator[str]:
     """Yield the paths that a word names: as it is, behind ``--option=``, as a module, or within a shell's line."""
-    for text in (word, word.partition("=")[2], *_modules(word), *_in_line(word)):
+    yield from _declared((word, word.partition("=")[2], *_modules(word.removeprefix("-m")), *_in_line(word)))
+
+
+def _declared(texts: Iterable[str]) -> Iterator[str]:
+    """Yield those that are paths within the checkout."""
+    for text in texts:
         try:
             yield declared(text)
         except ValueError:
@@ -136,9 +139,25 @@ def _in_line(word: str) -> Iterator[str]:
     texts = _BETWEEN.split(word)
     if len(texts) == 1:
         return
-    folders = ["", *(f"{after}/" for before, after in pairwise(texts) if before in {"cd", "pushd"})]
     modules = [path for before, after in pairwise(texts) if before == "-m" for path in _modules(after)]
-    yield from (f"{folder}{text}" for folder in folders for text in (*filter(None, texts), *modules))
+    modules += [path for text in texts if text.startswith("-m") for path in _modules(text.removeprefix("-m"))]
+    for folder in _folders(texts):
+        yield from (_below(folder, text) for text in (*filter(None, texts), *modules))
+
+
+def _folders(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return where the commands of a line may run: where it begins, and each folder it changes to, from either."""
+    found, here = [""], ""
+    for before, after in pairwise(texts):
+        if before in {"cd", "pushd", "-C"}:
+            here = _below(here, after)
+            found += [_below("", after), here]
+    return tuple(dict.fromkeys(found))
+
+
+def _below(folder: str, text: str) -> str:
+    """Return a path of a line as one from the checkout on."""
+    return posixpath.normpath(posixpath.join(folder, text.removeprefix("PWD/")))
 
 
 def contradictions(allow: Sequence[str], closed: Sequence[str]) -> Iterator[str]:

@@ -99,3 +99,23 @@ def test_what_an_oracles_line_reads_is_not_taken_for_its_program(argv: tuple[str
 )
 def test_the_program_that_an_oracle_runs_is_found(argv: tuple[str, ...]) -> None:
     assert "tools/run.py" in program_places(argv)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cd build && ../bench/run.sh",
+        "cd bench/ && sh run.sh",
+        "cd bench; cd ../bench; ./run.sh",
+        "env -C bench ./run.sh",
+        "$PWD/bench/run.sh",
+    ],
+)
+def test_no_way_to_write_a_path_in_a_line_leaves_its_program_open(line: str) -> None:
+    assert files_run({"fast": [("bash", "-c", line)]}, ["bench/run.sh", "other.sh"]) == {"bench/run.sh": "fast"}
+
+
+def test_the_programs_of_an_oracles_line_are_found_and_never_beyond_the_checkout() -> None:
+    found = program_places(("bash", "-ec", "cd x && ./judge.sh < out.txt | X=1 python3 sub/z.py"))
+    assert {"judge.sh", "x/judge.sh", "x/sub/z.py"} <= set(found)
+    assert program_places(("sh", "-c", "cd ../.. && cd /tmp && ./judge.sh")) == ("judge.sh",)
