@@ -74,7 +74,14 @@ def outdated(view: View, step: StepSpec) -> bool:
     """Say whether a sweep has gone on without this step, so that what it would bring changes nothing any more."""
     if step.parameters.get("stage") == "screen" and screening_key(step.round) in view.conclusions:
         return True
+    if any(_confirmed(view, step.round, look) for look in (1, 2)):
+        return True
     return any(other.round > step.round for other in view.steps.values())
+
+
+def _confirmed(view: View, generation: int, look: int) -> bool:
+    known = view.conclusions.get(confirming_key(generation, look))
+    return known is not None and known.get("decision") != "extend"
 
 
 def stage_of(work: EvolveWork, generation: int, name: StageName, candidates: Sequence[str], look: int = 1) -> Stage:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from outerloop_hpc.engine.kind import Conclude, Submit
 from outerloop_hpc.engine.spec import StepSpec
 from outerloop_hpc.evolve.cells import JOB
+from outerloop_hpc.evolve.course import outdated
 from outerloop_hpc.evolve.gate.policy import Repeats
 from outerloop_hpc.evolve.given import CellGiven
 from outerloop_hpc.evolve.plan import EvolveKind
@@ -337,6 +338,21 @@ def test_a_resume_measures_nothing_again_that_was_decided_without_it_long_ago() 
     one.resume().play(told)
     again = {s.spec.cause for key, s in one.state.steps.items() if len(s.tries) > before.get(key, 9)}
     assert (one.ending()[0], again) == ("promoted", {"confirm of generation 1"})
+
+
+def test_what_a_generation_was_confirmed_without_is_outdated_before_the_next_one_is_proposed() -> None:
+    """The next proposal may wait for accounting, and a person stop and resume the sweep meanwhile."""
+    one = Play(work())
+    while not one.cells(stage="confirm"):
+        one.look()
+        one.end(BETTER) if not one.cells(stage="confirm") else None
+    cell = next(step for step in one.state.steps.values() if step.spec.parameters.get("stage") == "confirm").spec
+    view = one.view()
+    told = {
+        word: replace(view, conclusions={"confirm-g0-look1": {"decision": word}})
+        for word in ("extend", "keep_incumbent")
+    }
+    assert [outdated(told[word], cell) for word in ("extend", "keep_incumbent")] == [False, True]
 
 
 def test_something_that_is_not_what_was_frozen_halts_at_once_and_withdraws_the_rest() -> None:
