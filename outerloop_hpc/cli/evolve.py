@@ -201,6 +201,10 @@ def _decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_r
     found = loaded(here, run)
     if decide(here, found.run_id, action, reason, dry_run=dry_run):
         _follow(here, found.run_id, 0.0)
+        if action == "resume":
+            from outerloop_hpc.cli.wake import resumed  # noqa: PLC0415 - heavy
+
+            resumed(here, found.run_id)
 
 
 def loaded(here: Session, run: str) -> LiveRun:

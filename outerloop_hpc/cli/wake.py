@@ -32,22 +32,33 @@ def advance(path: str) -> NoReturn:
     status = follow(here, [told.run], wait_s=_WAIT_S)
     _log.info("%s: exit status %d", told.run, status)
     if status in {Exit.IN_PROGRESS, Exit.PARTLY_FAILED}:
-        _later(here, told, Path(path))
+        _later(here, told, Path(path), _submission(Path(path)))
     # Leave before submitit writes its result: the folder for it is gone when the run was closed just now.
     sys.exit(Exit.DONE)
 
 
-def _later(here: Session, told: Wake, path: Path) -> None:
+def _later(here: Session, told: Wake, path: Path, submission: str) -> None:
     """Come again where nothing else would: pauses before tries, lost answers and accounting may take hours."""
     try:
         run = watch.load(here.layout, told.run)
-        if not run.spec.wake or waking.another_comes(run, _submission(path)):
+        if not run.spec.wake or waking.another_comes(run, submission):
             return
         work = waking.further(told, here.engine.hands.wake, path)
         if work is not None:
             _log.info("%s: it waits; job %s comes again", told.run, here.engine.compute.submit(work).job_id)
     except OuterloopError as error:
         _log.warning("%s: no further wake job: %s; the next tick moves the run on", told.run, error)
+
+
+def resumed(here: Session, run_id: str) -> None:
+    """Come again for a run that was let go on and only waits: no job of it may be under way whose end wakes it."""
+    run = watch.load(here.layout, run_id)
+    names = [name for name, one in run.state.submissions.items() if one.compute == "slurm"]
+    if not names or here.engine.compute.name != "slurm" or run.state.parked is not None or run.state.ended is not None:
+        return
+    path = waking.newest(run, names)
+    if path is not None:
+        _later(here, load(Wake, path), path, "")
 
 
 def _submission(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from outerloop_hpc import fsio
@@ -36,6 +37,17 @@ def further(told: records.Wake, function: str, path: Path) -> Work | None:
     wake = here.parent if here.name.isdecimal() else here
     pause = min(_FIRST_S * 2 ** (number - 1), _LONGEST_S)
     return _work(told, function, wake / str(number), f"{wake.parent.name[:_NAME]}.w{number}", begin_in_s=pause)
+
+
+def newest(run: LiveRun, names: Sequence[str]) -> Path | None:
+    """Return what the newest wake job of the last of these submissions was given; None where there is none."""
+    for name in reversed(names):
+        folder = run.journal.folder.submission(name) / "wake"
+        further = [folder / str(number) / TOLD for number in range(_MOST, 0, -1)]
+        found = next((path for path in (*further, folder / TOLD) if path.exists()), None)
+        if found is not None:
+            return found
+    return None
 
 
 def another_comes(run: LiveRun, submission: str) -> bool:

@@ -219,3 +219,20 @@ def test_a_run_is_not_woken_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(SystemExit):
         wake.advance(str(last))
     assert compute.works == []
+
+
+def test_a_run_that_was_let_go_on_and_only_waits_is_woken_without_a_tick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it waits for may be accounting of cells that ended while it was stopped, and their wake jobs have been."""
+    compute, told = woken(tmp_path / "state", monkeypatch, Exit.WAITS_FOR_PERSON)
+    here, run = Session(state=tmp_path / "state"), told.parents[3].name
+    wake.resumed(here, run)
+    assert compute.works == []  # its job is under way, and has a wake job
+    monkeypatch.setattr(waking, "another_comes", lambda *_: False)
+    wake.resumed(here, run)
+    wake.resumed(here, run)
+    assert [(one.begin_in_s, one.folder) for one in compute.works] == [
+        (300, told.parent / "1"),
+        (600, told.parent / "2"),
+    ]
