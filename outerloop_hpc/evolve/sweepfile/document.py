@@ -153,8 +153,11 @@ def _not_handed_out(word: str, files: Sequence[str]) -> str | None:
     if not word.startswith("{oracle}/"):
         return None
     path = posixpath.normpath(word.removeprefix("{oracle}/"))
-    there = path == "." or any(one == path or one.startswith(f"{path}/") for one in files)
-    return None if there else path
+    # Behind a colon may be which part of a file is meant, as pytest has it, or a further path.
+    for place in (path, path.partition(":")[0]):
+        if place == "." or any(one == place or one.startswith(f"{place}/") for one in files):
+            return None
+    return path
 
 
 def _metric_problems(sweep: Sweep) -> Iterator[str]:

@@ -122,6 +122,8 @@ def test_a_hidden_file_cannot_be_what_candidates_change() -> None:
         ("{oracle}/", ""),
         ("{oracle}", ""),
         ("check.py", ""),
+        ("{oracle}/hidden/check.py::test_answer", ""),
+        ("{oracle}/hidden:{oracle}/lib", ""),
     ],
 )
 def test_an_oracle_that_looks_for_a_file_that_is_not_handed_out_is_refused(word: str, lacking: str) -> None:
