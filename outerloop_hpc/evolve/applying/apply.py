@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import signal
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -348,9 +349,16 @@ def _destination(path: str, candidate: str, expected: str | None) -> Destination
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let a second Ctrl-C wait until everything is put back."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
+    """Let a second Ctrl-C wait until everything is put back; a mask would leave it to any other thread to take it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked: list[int] = []
+    before = {number: signal.signal(number, lambda said, _frame: asked.append(said)) for number in _INTERRUPTS}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        if asked:
+            signal.raise_signal(asked[0])
