@@ -197,7 +197,11 @@ def resume(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRu
 
 def _decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_run: bool) -> None:
     from outerloop_hpc.cli.runs import decide  # noqa: PLC0415 - heavy
+    from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
 
+    if not reason.strip():
+        name = "cancel" if action == "park" else action
+        raise UsageError(f"evolve {name} needs --reason: who reads the journal later wants to know why")
     found = loaded(here, run)
     if decide(here, found.run_id, action, reason, dry_run=dry_run):
         _follow(here, found.run_id, 0.0)
