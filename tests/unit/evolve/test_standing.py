@@ -113,6 +113,7 @@ def test_cells_are_counted_by_what_became_of_them() -> None:
     found = standing(sweep.spec, sweep.state, T0)
     assert (found.done, found.failed, found.lost, found.running, found.waiting) == (2, 1, 1, 8, 1)
     assert found.cells == len(sweep.cells) == 12
+    assert "2 of 12 cells done, 8 running, 1 to be submitted, 1 with a failed arm, 1 lost" in said(sweep.spec, found)
 
 
 @pytest.mark.parametrize("unit", ["cell", "pair"])
