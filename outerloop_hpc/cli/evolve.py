@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from outerloop_hpc.cli.options import DryRun, Out, Reason, Run, Wait, command, lists
+from outerloop_hpc.cli.options import DryRun, Out, Patience, Reason, Run, Wait, command, lists
 from outerloop_hpc.cli.session import Session, session, talk
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def status(context: typer.Context, run: Run, *, out: Out) -> None:
 
 
 @command(app, "watch")
-def watch(context: typer.Context, run: Run, wait: Wait = _FOREVER_S) -> None:
+def watch(context: typer.Context, run: Run, wait: Patience = _FOREVER_S) -> None:
     """Stay with a sweep until it has a verdict or waits for a person; moves it on, says what changes.
 
     Example: outerloop-hpc evolve watch 1a2b3c4d
