@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from outerloop_hpc.cli.options import DryRun, Out, Reason, Run, Wait, command, lists
+from outerloop_hpc.cli.options import DryRun, Out, Patience, Reason, Run, Wait, command, lists
 from outerloop_hpc.cli.session import Session, session, talk
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def status(context: typer.Context, run: Run, *, out: Out) -> None:
 
 
 @command(app, "watch")
-def watch(context: typer.Context, run: Run, wait: Wait = _FOREVER_S) -> None:
+def watch(context: typer.Context, run: Run, wait: Patience = _FOREVER_S) -> None:
     """Stay with a sweep until it has a verdict or waits for a person; moves it on, says what changes.
 
     Example: outerloop-hpc evolve watch 1a2b3c4d
@@ -197,7 +197,11 @@ def resume(context: typer.Context, run: Run, reason: Reason = "", dry_run: DryRu
 
 def _decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_run: bool) -> None:
     from outerloop_hpc.cli.runs import decide  # noqa: PLC0415 - heavy
+    from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
 
+    if not reason.strip():
+        name = "cancel" if action == "park" else action
+        raise UsageError(f"evolve {name} needs --reason: who reads the journal later wants to know why")
     found = loaded(here, run)
     if decide(here, found.run_id, action, reason, dry_run=dry_run):
         _follow(here, found.run_id, 0.0)

@@ -35,6 +35,9 @@ Wait = Annotated[
     float,
     typer.Option("--wait", callback=_seconds, help="Stay until the run needs no more, at most so many seconds."),
 ]
+Patience = Annotated[
+    float, typer.Option("--wait", callback=_seconds, show_default="no end", help="Stay at most so many seconds.")
+]
 
 _MANNERS: Mapping[str, Any] = {
     "json": (Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")], False),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from outerloop_hpc.cli.session import Session
+from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.documents import load
 from outerloop_hpc.engine import runs
 from outerloop_hpc.engine.layout import RunFolder
@@ -58,6 +60,7 @@ def made(here: Session, file: Path, *, expensive: bool, dry_run: bool, pilot: in
         work = found.work.model_copy(update={"pilot": pilot})
         if isinstance(work.proposer, AskTell) and not pilot:
             asktell.check(work.proposer)
+        _in_time(work, SystemClock().now())
         cause = f"pilot of {work.name}" if pilot else f"sweep {work.name}"
         spec = targets.run_spec(KIND, found.seen, cause=cause, work=dump(work)).model_copy(update={"wake": True})
     return Asked(spec, work, found.overlays, found.notices)
@@ -88,7 +91,27 @@ def estimate(here: Session, asked: Asked) -> Iterator[str]:
     )
     if not work.pilot:
         yield from _left_over(work)
+    yield from _too_few(work, arms)
+    if not work.pilot:
         yield _sight(here, asked)
+
+
+def _in_time(work: EvolveWork, now: datetime) -> None:
+    """Refuse a sweep that could only end at its first pass."""
+    deadline = work.budget.deadline
+    if deadline is not None and deadline <= now:
+        raise UsageError(
+            f"{work.name}: budget.deadline: {deadline:%Y-%m-%dT%H:%M:%SZ} has passed, so nothing would be measured"
+        )
+
+
+def _too_few(work: EvolveWork, arms: int) -> Iterator[str]:
+    """Say that the cells do not last for the first decision about one candidate."""
+    pairs = work.pilot or work.gate.repeats.screen + work.gate.repeats.confirm
+    least = pairs * arms * len(work.tasks)
+    if work.budget.cells is not None and work.budget.cells < least:
+        what = "this pilot" if work.pilot else "screening and confirming one candidate"
+        yield f"warning: budget.cells ({work.budget.cells}) cannot last: {what} takes {least} cells"
 
 
 def _left_over(work: EvolveWork) -> Iterator[str]:

@@ -105,11 +105,11 @@ def said(spec: RunSpec, found: Standing) -> str:
     where = f"generation {found.generation}, {found.stage or 'not begun'}"
     cells = f"{found.done} of {found.cells} cells done"
     parts = [where, cells, f"{found.running} running"]
-    parts += [f"{count} {word}" for count, word in ((found.failed, "with a failed arm"), (found.lost, "lost")) if count]
+    others = ((found.waiting, "to be submitted"), (found.failed, "with a failed arm"), (found.lost, "lost"))
+    parts += [f"{count} {word}" for count, word in others if count]
     parts.append(f"{found.spend.cpu_hours:.3g} CPU hours")
-    if found.gain is not None:
+    # A pilot's pairs are of the incumbent beside itself: there is nothing to gain.
+    if found.gain is not None and found.best:
         scale = work_of(spec).gate.primary.scale
-        parts.append(
-            f"best {found.best[:12] or 'incumbent'}: a gain of {shown(scale, found.gain)} over {found.pairs} pairs"
-        )
+        parts.append(f"best {found.best[:12]}: a gain of {shown(scale, found.gain)} over {found.pairs} pairs")
     return ", ".join(parts)

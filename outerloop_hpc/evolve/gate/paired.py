@@ -6,6 +6,7 @@ that stand between a gain and its promotion; promotion. Nothing here compares a 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ from outerloop_hpc.evolve.gate.policy import GatePolicy
 TIE = 1e-12
 #: So many more readings that only the candidate lacks are hardly the machines' doing.
 _LOPSIDED = 2
+#: Characters of what a failed reading says; the end says most.
+_REASON = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,19 @@ def harness(evidence: Evidence) -> str:
     if not whole or any(task.incumbent_solved for task in evidence.tasks):
         return ""
     return (
-        f"the incumbent solved none of {whole} pairs in {len(evidence.tasks)} tasks: the tasks, their commands or the "
-        "image are broken; run one cell again by hand"
+        f"the incumbent solved none of {whole} pairs in {len(evidence.tasks)} tasks{_mostly(evidence)}: the tasks, "
+        "their commands or the image are broken; run one cell again by hand"
     )
+
+
+def _mostly(evidence: Evidence) -> str:
+    """Say what most of the incumbent's readings failed with; rows are in order, so a tie goes to the first."""
+    failed = (row.pair.incumbent for row in evidence.rows if row.use == "counted")
+    reasons = Counter(one.reason for one in failed if one.word == "failed" and one.reason)
+    if not reasons:
+        return ""
+    (reason, times), *_ = reasons.most_common(1)
+    return f" ({times} times: {reason[-_REASON:]})"
 
 
 def lopsided(evidence: Evidence) -> Iterator[str]:

@@ -79,9 +79,11 @@ def screen(
     if broken and all(broken):
         word, chosen, reason = "harness_broken", "", broken[0]
     elif chosen:
-        word, reason = "confirm", f"{chosen} is the best of {len(ranks)} that passed, of {len(candidates)}"
+        word, reason = "confirm", f"{chosen[:12]} is the best of {len(ranks)} that passed, of {len(candidates)}"
     else:
-        word, reason = "none", f"none of {len(candidates)} candidates passed"
+        # Where there is but one, why it did not is all that anybody wants to know.
+        why = f": {candidates[0].reason}" if len(candidates) == 1 else ""
+        word, reason = "none", f"none of {len(candidates)} candidates passed{why}"
     return Screened(
         policy=policy,
         tasks=names,

@@ -119,7 +119,9 @@ def _missing(stage: str, rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
 
 def _reading(reading: Reading, metric: str) -> str:
     if reading.word != "measured":
-        return f"{reading.word}: {reading.reason[-_REASON:]}" if reading.reason else reading.word
+        # The reason begins with the cell's own word, which is mostly the same one.
+        reason = reading.reason.removeprefix(f"{reading.word}: ")[-_REASON:]
+        return f"{reading.word}: {reason}" if reason else reading.word
     value = reading.metrics.get(metric)
     said = "no number" if value is None else f"{value:.6g}"
     return f"{said}, found wrong" if reading.success is False else said

@@ -98,6 +98,12 @@ class _Resolution:
         self.problems += prepared.problems
         metric = policy(self.sweep, {task.id: benchmarks.get(task.id) for task in tasks})
         self.problems += metric.problems
+        self.notices += (
+            f"warning: {task}: its benchmark's metric is {one.metric!r} in the contract; the sweep asks it for "
+            f"{metric.name!r}, without which a run has failed"
+            for task, one in benchmarks.items()
+            if metric.policy is not None and one.metric != metric.name
+        )
         if metric.policy is not None:
             self.problems += levels.hopeless(metric.policy, len(tasks))
         pinned = [self._task(task, benchmarks.get(task.id), metric.name, base) for task in tasks]

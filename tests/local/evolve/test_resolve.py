@@ -176,6 +176,13 @@ def test_a_plan_that_can_promote_nothing_is_refused_before_anything_is_measured(
     assert said in _said(resolving, more=more)
 
 
+def test_a_metric_that_is_not_the_benchmarks_own_is_said(resolving: Resolver) -> None:
+    """A misspelt one failed every cell and ended as a broken harness."""
+    found = resolving(more="metrics: {primary: {name: secnods, direction: min}}\n")
+    assert any("quick: its benchmark's metric is 'seconds'" in notice for notice in found.notices)
+    assert not any("metric" in notice for notice in resolving().notices)
+
+
 def test_expensive_tasks_are_skipped_and_named_unless_they_are_included(resolving: Resolver) -> None:
     tasks = f"{_QUICK}\n  - {{id: dear, benchmark: other, expensive: true}}"
     found = resolving((_QUICK, tasks))

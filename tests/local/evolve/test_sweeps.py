@@ -190,6 +190,24 @@ def test_submitting_says_the_most_that_it_may_cost_and_what_will_never_be_measur
     assert "only the first 1 of 3 candidates" in said
 
 
+def test_a_budget_that_can_bring_no_decision_is_said_before_anything_is_proposed(sweeps: Sweeps) -> None:
+    """It was said by an ending, after a proposer had worked."""
+    few = sweeps.file(0.8, changes={"unit:": "budget: {cells: 31}\nunit:"})
+    said = sweeps.site.cli("evolve", "submit", few, "--dry-run").err
+    assert "budget.cells (31) cannot last: screening and confirming one candidate takes 32 cells" in said
+    enough = sweeps.file(0.8, changes={"unit:": "budget: {cells: 32}\nunit:"})
+    assert "cannot last" not in sweeps.site.cli("evolve", "submit", enough, "--dry-run").err
+    late = sweeps.file(0.8, changes={"unit:": 'budget: {deadline: "2020-01-01T00:00:00Z"}\nunit:'})
+    assert "2020-01-01T00:00:00Z has passed" in sweeps.site.cli("evolve", "submit", late, expect=(2,)).err
+    assert sweeps.site.runs() == []
+
+
+def test_a_cancellation_without_a_reason_is_refused_under_its_own_name(sweeps: Sweeps) -> None:
+    """It was said of "park", which is no command."""
+    said = sweeps.site.cli("evolve", "cancel", "any", expect=(2,)).err
+    assert "evolve cancel needs --reason" in said
+
+
 def test_a_search_without_its_library_is_refused_and_no_halted_sweep(sweeps: Sweeps) -> None:
     """Its first proposal was refused by the job, and the sweep halted as if somebody had tampered with it."""
     grid = "kind: grid\n  candidates: 1"

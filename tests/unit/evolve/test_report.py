@@ -155,6 +155,15 @@ def test_missing_readings_are_listed_with_their_reason() -> None:
     assert "## Missing" not in written(promoted())
 
 
+def test_a_failed_reading_says_once_that_it_failed() -> None:
+    past = Past()
+    past.candidates(0, A)
+    past.screen(0, [A], costs(base=10.0, a=None))
+    text = written(past)
+    assert "failed: exit 1" in text
+    assert "failed: failed" not in text
+
+
 def test_success_and_guardrails_are_told() -> None:
     policy = GatePolicy(
         primary=Metric(name="cost", direction="min"),

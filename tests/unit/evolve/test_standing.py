@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,7 @@ def test_cells_are_counted_by_what_became_of_them() -> None:
     found = standing(sweep.spec, sweep.state, T0)
     assert (found.done, found.failed, found.lost, found.running, found.waiting) == (2, 1, 1, 8, 1)
     assert found.cells == len(sweep.cells) == 12
+    assert "2 of 12 cells done, 8 running, 1 to be submitted, 1 with a failed arm, 1 lost" in said(sweep.spec, found)
 
 
 @pytest.mark.parametrize("unit", ["cell", "pair"])
@@ -130,6 +132,12 @@ def test_the_estimate_so_far_is_of_whole_pairs_and_of_the_best_candidate(unit: s
     assert (found.best, found.pairs) == (B, 1)
     assert found.gain == pytest.approx(0.2)
     assert f"best {B[:12]}: a gain of 20 % over 1 pairs" in said(sweep.spec, found)
+
+
+def test_a_pilot_shows_no_gain_of_the_incumbent_beside_itself() -> None:
+    sweep = Sweep()
+    found = replace(standing(sweep.spec, sweep.state, T0), best="", gain=0.0, pairs=3)
+    assert "best" not in said(sweep.spec, found)
 
 
 def test_a_proposal_that_follows_is_the_newest_stage_and_has_no_estimate() -> None:

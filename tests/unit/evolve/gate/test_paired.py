@@ -188,7 +188,8 @@ def test_an_incumbent_that_solves_nothing_is_a_broken_harness_and_no_lost_race()
     found = decided(given, policy(success=Success()))
     assert (found.decision, "solved none of 30 pairs" in why(found)) == ("harness_broken", True)
     failing = [pair("a", repeat, FAILED, FAILED) for repeat in range(10)]
-    assert decided(failing, tasks=["a"]).decision == "harness_broken"
+    broken = decided(failing, tasks=["a"])
+    assert (broken.decision, "(10 times: exit 1)" in why(broken)) == ("harness_broken", True)
 
 
 def test_without_a_whole_pair_nothing_is_called_broken() -> None:

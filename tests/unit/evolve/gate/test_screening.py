@@ -98,6 +98,11 @@ def test_an_incumbent_that_solves_nothing_beside_any_candidate_is_a_broken_harne
     assert (found.decision, found.chosen, "solved none of 9 pairs" in reasons(found)["d"]) == ("confirm", "e", True)
 
 
+def test_a_single_candidate_that_is_out_has_its_reason_in_the_verdict() -> None:
+    found = screened({"d": everywhere([130.0, 128.0, 132.0])})
+    assert found.reason == f"none of 1 candidates passed: {reasons(found)['d']}"
+
+
 def test_without_candidates_there_is_nothing_to_confirm() -> None:
     assert screened({}).decision == "none"
 
