@@ -37,9 +37,11 @@ _FOREVER_S = 3.2e8
 def submit(
     context: typer.Context, sweep: File, wait: Wait = 0.0, dry_run: DryRun = False, *, expensive: Expensive = False
 ) -> None:
-    """Submit a sweep and return; its jobs move it on. Prints the run id.
+    """Submit a sweep and return. Prints the run id.
 
     Example: outerloop-hpc evolve submit sweep.yaml
+
+    On Slurm its own jobs move it on; without Slurm `evolve watch` or a tick does.
 
     Everything is checked before anything is submitted, and what the sweep may cost is said. With --wait the exit
     status is the verdict's: 0 promoted, 3 finished without promotion, 4 the proposer gave up, 6 the harness is broken,
@@ -93,7 +95,8 @@ def watch(context: typer.Context, run: Run, wait: Patience = _FOREVER_S) -> None
 
     Example: outerloop-hpc evolve watch 1a2b3c4d
 
-    Exit status as of `evolve submit --wait`. Leaving is harmless: the sweep goes on by itself.
+    Exit status as of `evolve submit --wait`. Leaving is harmless: on Slurm the sweep goes on by itself,
+    without Slurm from where it was with the next watch or tick.
     """
     here = session(context)
     raise typer.Exit(_follow(here, loaded(here, run).run_id, wait))

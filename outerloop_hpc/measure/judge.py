@@ -57,7 +57,8 @@ def judge(read: Read, wall_s: float, enclosure: Enclosure, ended: Ended, oom_kil
 
 
 def _not_started(enclosure: Enclosure, ended: Ended) -> Judged:
-    reason = f"{enclosure.name}: the command could not be started: {ended.problem}"
+    where = "without a container" if enclosure.name == "none" else f"in {enclosure.name}"
+    reason = f"the command could not be started {where}: {ended.problem}"
     if ended.errno is None or ended.errno in _NODE_ERRNOS or enclosure.name != "none":
         return Judged(Outcome.INFRASTRUCTURE, reason)
     # Without a container the program that does not exist is the benchmark's own.

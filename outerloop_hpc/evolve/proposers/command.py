@@ -39,7 +39,7 @@ def propose(occasion: Occasion, proposer: Command) -> Proposed | Result:
     if ended.ended_by == "stop":
         return Result("infrastructure", f"the proposal was stopped: {context.stop.reason}")
     if ended.ended_by == "itself" and (failure := desk.where.start_failure(ended.status, ended.stderr)):
-        return _not_started(desk, failure, ended)
+        return _not_started(desk, proposer, failure, ended)
     return _judged(desk, proposer, ended)
 
 
@@ -59,8 +59,8 @@ def _judged(desk: Desk, proposer: Command, ended: Ended) -> Proposed | Result:
     return failed(f"it ended with exit status {ended.status}{said}")
 
 
-def _not_started(desk: Desk, failure: str, ended: Ended) -> Proposed:
+def _not_started(desk: Desk, proposer: Command, failure: str, ended: Ended) -> Proposed:
     # Without a container the program that does not exist is the proposer's own; else this node is to blame.
     if desk.where.name == "none" and ended.errno is not None:
-        return failed(f"it could not be started: {ended.problem}")
+        return failed(f"{proposer.command[0]!a} could not be started: {ended.problem}")
     raise NotWorkingHere(failure)

@@ -159,6 +159,7 @@ def test_a_proposer_that_fails_is_recorded_with_the_reason(tmp_path: Path, text:
 def test_a_program_that_is_not_there_has_failed(tmp_path: Path) -> None:
     whole = found(ask(new_sweep(tmp_path, proposer=Command(command=("/nowhere/proposer",)))))
     assert whole.refused[0].kind == "proposer-failed"
+    assert "'/nowhere/proposer' could not be started" in whole.refused[0].reason
 
 
 def test_status_10_is_the_end_of_ideas_and_75_nobodys_fault(tmp_path: Path) -> None:

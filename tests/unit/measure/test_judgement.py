@@ -120,7 +120,9 @@ def test_judgement(tmp_path: Path, changes: dict[str, object], outcome: Outcome,
 
 def test_a_program_that_does_not_exist_is_the_benchmarks_fault_only_without_a_container(tmp_path: Path) -> None:
     ended = replace(FINE, status=None, problem="No such file or directory", errno=errno.ENOENT)
-    assert measured(Fake(ended, name="none"), tmp_path).outcome is Outcome.FAILED
+    found = measured(Fake(ended, name="none"), tmp_path)
+    assert found.outcome is Outcome.FAILED
+    assert found.reason == "the command could not be started without a container: No such file or directory"
     assert measured(Fake(ended, name="apptainer"), tmp_path).outcome is Outcome.INFRASTRUCTURE
 
 
