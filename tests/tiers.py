@@ -147,7 +147,7 @@ def python314_tier() -> Count:
 
 RUNS: dict[str, Callable[[], Sequence[Count]]] = {
     "unit": lambda: [pytest_tier("unit", ["-n", "2"])],
-    "local": lambda: [pytest_tier("local", ["-n", "2", "--dist", "loadfile"])],
+    "local": lambda: [pytest_tier("local", ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"])],
     "slurm": lambda: [slurm_tier(), python314_tier()],
     "python314": lambda: [python314_tier()],
 }
