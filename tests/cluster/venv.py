@@ -16,8 +16,8 @@ from tests.cluster.rootfs import Recipe, root
 
 CHECKOUT = Path(__file__).parents[2]
 _TESTING = ("pytest", "hypothesis", "pytest-xdist", "pytest-timeout")
-#: Of the project: what sweeps decide with.
-_EXTRAS = "stats"
+#: Of the project: what sweeps decide and search with.
+_EXTRAS = "stats,search"
 _PASSED_ON = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_")
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _OF_THE_HOST = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt")
