@@ -98,11 +98,8 @@ def estimate(here: Session, asked: Asked) -> Iterator[str]:
 
 def _in_time(work: EvolveWork, now: datetime) -> None:
     """Refuse a sweep that could only end at its first pass."""
-    deadline = work.budget.deadline
-    if deadline is not None and deadline <= now:
-        raise UsageError(
-            f"{work.name}: budget.deadline: {deadline:%Y-%m-%dT%H:%M:%SZ} has passed, so nothing would be measured"
-        )
+    if late := work.budget.late(now):
+        raise UsageError(f"{work.name}: budget.deadline: {late}, so nothing would be measured")
 
 
 def _too_few(work: EvolveWork, arms: int) -> Iterator[str]:

@@ -64,9 +64,7 @@ def _within(unit: str, most: float, held: _Held, *, settling: bool) -> Allowance
 
 
 def _late(budget: Budget, view: View) -> str:
-    if budget.deadline is None or view.now < budget.deadline:
-        return ""
-    return f"its deadline {budget.deadline:%Y-%m-%dT%H:%M:%SZ} has passed"
+    return f"its deadline {late}" if (late := budget.late(view.now)) else ""
 
 
 def _cells(budget: Budget, view: View, new: Sequence[StepSpec]) -> str:

@@ -170,7 +170,7 @@ class _Planner:
             yield Hold(tuple(view.waiting), allowed.reason)
 
     def _late(self) -> bool:
-        return self.work.budget.deadline is not None and self.view.now >= self.work.budget.deadline
+        return bool(self.work.budget.late(self.view.now))
 
     def _resume(self) -> str:
         run = self.spec.run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError
@@ -151,6 +152,12 @@ class Budget(Value):
     gpu_hours: float | None = Field(default=None, gt=0)
     money: float | None = Field(default=None, gt=0)
     deadline: AwareDatetime | None = None
+
+    def late(self, now: datetime) -> str:
+        """Say that the deadline has passed; empty when it has not, or there is none."""
+        if self.deadline is None or now < self.deadline:
+            return ""
+        return f"{self.deadline:%Y-%m-%dT%H:%M:%SZ} has passed"
 
 
 class EvolveWork(Value):

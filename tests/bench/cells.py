@@ -54,8 +54,8 @@ def rounds(folder: Path, image: str) -> dict[str, list[Took]]:
     """
     runners: dict[str, Callable[[], Took]] = {}
     for name, path in {"": "", **({"_apptainer": image} if image else {})}.items():
-        sweep = make_sweep(folder / f"sweep{name}", path)
         of = Image(path=path, sha256=file_digest(Path(path).read_bytes())) if path else Image()
+        sweep = make_sweep(folder / f"sweep{name}", of)
         runners |= {f"{unit}{name}": partial(cell, sweep, unit, of) for unit in _ARMS}
     runners |= {ARRAY: partial(mapped, folder), SCRIPT: partial(scripted, folder)}
     taken: dict[str, list[Took]] = {name: [] for name in runners}
@@ -67,19 +67,18 @@ def rounds(folder: Path, image: str) -> dict[str, list[Took]]:
     return taken
 
 
-def make_sweep(folder: Path, image: str = "") -> Sweep:
+def make_sweep(folder: Path, image: Image) -> Sweep:
     """Make a target whose task is the command, without an oracle, and the sweep's immutable specification."""
     folder.mkdir()
     sweep = new_sweep(folder, {**FILES, "bench.py": COMMAND})
     sweep.task(oracle=None, command=("python3", "bench.py"))
-    sweep.change(containment=Containment(runtime="apptainer") if image else UNCONTAINED)
+    sweep.change(containment=Containment(runtime="apptainer") if image.path else UNCONTAINED)
     spec = sweep.layout.run(RUN).spec
     spec.parent.mkdir(parents=True)
     # A folder of its own: every job looks for what dead ones left, and /tmp of a machine with many tests is no node's.
     own = folder / "node"
     own.mkdir()
-    found = {"image": Image(path=image, sha256=file_digest(Path(image).read_bytes()))} if image else {}
-    made = sweep.context(cell_given()).spec.model_copy(update={"scratch": str(own), **found})
+    made = sweep.context(cell_given()).spec.model_copy(update={"scratch": str(own), "image": image})
     spec.write_bytes(made.encoded())
     return sweep
 
