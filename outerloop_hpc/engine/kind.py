@@ -6,6 +6,7 @@ a replay cannot disagree with it and a snapshot cannot be too old for it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -55,8 +56,9 @@ class View:
         unheard: keys of those that can never be: their order is not there any more.
         changes: proposed changes by their key; one that the forge has not got yet has the status ``wanted``.
         conclusions: documents that the kind concluded earlier, by their key.
-        lost_in_a_row: executions lost to the machines since the last one that left a record; what ran out of memory
-            is not among them, since that may be its own doing.
+        lost_in_a_row: executions lost to the machines since the last one that left a record, by the part of the body
+            that they were lost with (empty where nobody knows). What ran out of memory is not among them, since that
+            may be its own doing.
         read_spend: adds up what the run has used; ``spend`` asks it.
         waiting: steps that get a try, their first or another one, as soon as they may: by key, with what it asks for.
     """
@@ -70,7 +72,7 @@ class View:
     changes: Mapping[str, Change] = field(default_factory=dict)
     unheard: frozenset[str] = frozenset()
     conclusions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    lost_in_a_row: int = 0
+    lost_in_a_row: Mapping[str, int] = field(default_factory=dict)
     read_spend: Callable[[], Spend] = Spend
     waiting: Mapping[str, ResourceAsk] = field(default_factory=dict)
 
@@ -242,10 +244,10 @@ def view_of(read_spec: Callable[[], RunSpec], state: RunState, now: datetime) ->
     )
 
 
-def _lost_in_a_row(state: RunState) -> int:
+def _lost_in_a_row(state: RunState) -> dict[str, int]:
     tries = [one for step in state.steps.values() for one in step.tries if one.ended_at is not None]
     lost = [one for one in tries if one.outcome == "lost" and not one.forgiven]
     if not lost:
-        return 0
+        return {}
     done = max((one.ended_at for one in tries if one.outcome == "done" and one.ended_at), default=None)
-    return sum(1 for one in lost if done is None or (one.ended_at is not None and one.ended_at > done))
+    return dict(Counter(t.part for t in lost if done is None or (t.ended_at is not None and t.ended_at > done)))

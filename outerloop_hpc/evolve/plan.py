@@ -46,7 +46,7 @@ class EvolveKind:
 
     def plan(self, view: View) -> tuple[Decision, ...]:
         """Say what the sweep needs now."""
-        if view.under_way and view.lost_in_a_row < _LOST and not view.waiting and not _stopped(view):
+        if view.under_way and _lost(view) < _LOST and not view.waiting and not _stopped(view):
             # Cells run for hours: a pass that finds nothing new need not read the sweep.
             return ()
         return _Planner.of(view).decisions()
@@ -71,6 +71,11 @@ class EvolveKind:
 def _stopped(view: View) -> bool:
     """Whether a person cancelled a job, or one found something that is not what was frozen."""
     return any(one.word == "cancelled by a person" or _refused(one) for one in view.outcomes.values())
+
+
+def _lost(view: View) -> int:
+    """Executions in a row that the machines lost; a candidate that always asks to be tried later is not one of them."""
+    return sum(number for part, number in view.lost_in_a_row.items() if part != "candidate")
 
 
 def _refused(outcome: Outcome) -> bool:
@@ -135,7 +140,7 @@ class _Planner:
 
     def _losing(self) -> Iterator[Decision]:
         """Stop a stage whose executions are lost one after the other, before its cells use up their tries."""
-        view, lost = self.view, self.view.lost_in_a_row
+        view, lost = self.view, _lost(self.view)
         if lost < _LOST:
             return
         open_ = [key for key in view.steps if key not in view.outcomes]

@@ -191,7 +191,7 @@ class _Execution:
                 os.set_blocking(source, False)
                 selector.register(source, selectors.EVENT_READ, sinks)
             while process.poll() is None:
-                self._read(selector, _LOOK_EVERY_S)
+                self._await(process, selector)
                 now = self._clock.steady()
                 if kill_at is None and self._due(now - begun):
                     process.terminate()
@@ -217,11 +217,16 @@ class _Execution:
         self._masks.append(mask)
         return (mask,)
 
+    def _await(self, process: subprocess.Popen[bytes], selector: selectors.BaseSelector) -> None:
+        """Read what comes, or wait for the end where nothing more can come; a fifth of a second at most."""
+        if selector.get_map():
+            self._read(selector, _LOOK_EVERY_S)
+            return
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_LOOK_EVERY_S)
+
     def _read(self, selector: selectors.BaseSelector, wait: float) -> bool:
         """Take what is there, and return whether anything was."""
-        if not selector.get_map():
-            self._clock.sleep(wait / 10)
-            return False
         got = False
         for key, _ in selector.select(wait):
             try:

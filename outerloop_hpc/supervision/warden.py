@@ -18,7 +18,6 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -38,7 +37,7 @@ def main(arguments: list[str]) -> int:
     order = json.load(sys.stdin)
     problem = _read_from(order["stdin"] or os.devnull)
     child, problem = (0, problem) if problem else _start(order["argv"], order["env"], order["cwd"])
-    answer: dict[str, Any]
+    answer: dict[str, object]
     if problem is not None:
         answer = {"errno": problem, "error": os.strerror(problem)}
     else:
@@ -86,6 +85,7 @@ class _Reaper:
     def __init__(self, child: int) -> None:
         self.child = child
         self.status: int | None = None
+        self.childless = False
         self.user = self.system = 0.0
         self.max_rss_kib = 0
 
@@ -113,6 +113,8 @@ class _Reaper:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
+                # Orphans come to the subreaper, so then there are no grandchildren either.
+                self.childless = True
                 return self.status is None
             if pid == 0:
                 return self.status is None
@@ -125,14 +127,16 @@ class _Reaper:
         if pid == self.child:
             self.status = os.waitstatus_to_exitcode(status)
 
-    def sweep(self) -> dict[str, Any]:
-        """Kill all that is left, again and again, since a killed parent's children come here next."""
+    def sweep(self) -> dict[str, object]:
+        """Kill all that is left, again and again, since a killed parent's children come here next.
+
+        A node may have thousands of processes of others, so /proc is gone through only where something is left.
+        """
         killed: set[int] = set()
         until = time.monotonic() + _SWEEP_S
         while time.monotonic() < until:
             self.reap()
-            left = descendants(os.getpid())
-            if not left:
+            if self.childless or not (left := descendants(os.getpid())):
                 break
             killed.update(left)
             for pid in left:
@@ -146,7 +150,7 @@ class _Reaper:
             "system_s": self.system,
             "max_rss_kib": self.max_rss_kib,
             "left_over": len(killed - {self.child}),
-            "survivors": len(descendants(os.getpid())),
+            "survivors": 0 if self.childless else len(descendants(os.getpid())),
         }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -517,7 +517,7 @@ def test_a_step_that_may_be_longer_gets_one_more_try_with_more_time() -> None:
 
 
 def test_a_kind_sees_how_many_executions_in_a_row_were_lost_to_machines() -> None:
-    seen: list[int] = []
+    seen: list[Mapping[str, int]] = []
 
     def counting(view: View) -> tuple[Decision, ...]:
         seen.append(view.lost_in_a_row)
@@ -526,14 +526,15 @@ def test_a_kind_sees_how_many_executions_in_a_row_were_lost_to_machines() -> Non
     one = table(step("a"), step("b", minutes=20), step("c", minutes=30), then=counting)
     a, b, c = one.start()
     lost = evidence(look(), record=record("infrastructure"))
-    one.plan({(a, 0): lost, (b, 0): lost})
+    with_a_part = evidence(look(), record=record("infrastructure", part="candidate"))
+    one.plan({(a, 0): lost, (b, 0): with_a_part})
     one.wait(1).plan({(c, 0): evidence(look(), record=record())})
-    assert seen[-2:] == [2, 0]
+    assert seen[-2:] == [{"": 1, "candidate": 1}, {}]
 
 
 def test_what_runs_out_of_memory_is_not_counted_as_lost_to_machines() -> None:
     """Ten candidates that want more memory than they asked for would stop a sweep as if the cluster were broken."""
-    seen: list[int] = []
+    seen: list[Mapping[str, int]] = []
 
     def counting(view: View) -> tuple[Decision, ...]:
         seen.append(view.lost_in_a_row)
@@ -547,7 +548,7 @@ def test_what_runs_out_of_memory_is_not_counted_as_lost_to_machines() -> None:
             (b, 0): evidence(look(), record=record("infrastructure")),
         }
     )
-    assert seen[-1] == 1
+    assert seen[-1] == {"": 1}
 
 
 def test_an_end_withdraws_what_is_still_under_way() -> None:

@@ -268,6 +268,23 @@ def test_cells_with_one_try_that_are_all_lost_at_once_are_not_taken_for_a_verdic
     assert one.ending()[0] == "promoted"
 
 
+@pytest.mark.parametrize("unit", ["cell", "pair"])
+def test_a_candidate_that_always_asks_to_be_tried_later_is_not_taken_for_broken_machines(unit: str) -> None:
+    """It stopped every sweep that it was in, and a person was sent to mend a cluster that was well."""
+
+    def later(_: StepSpec, cell: CellGiven) -> Ending:
+        return lost(part="candidate") if "candidate" in cell.arms else None
+
+    assert play(answers(cells=later), unit=unit).ending()[0] == "insufficient"
+
+
+def test_an_incumbent_that_always_asks_to_be_tried_later_stops_the_sweep() -> None:
+    def later(_: StepSpec, cell: CellGiven) -> Ending:
+        return lost(part="incumbent") if "incumbent" in cell.arms else None
+
+    assert "were lost to the machines" in play(answers(cells=later), unit="pair").question()
+
+
 def test_a_resumed_sweep_goes_on_without_repeating_what_is_finished() -> None:
     one = Play(work(max_tries=5))
     one.look()
@@ -511,7 +528,7 @@ def test_a_pass_over_cells_that_are_under_way_reads_nothing() -> None:
     def never() -> NoReturn:
         raise AssertionError("it was read")
 
-    few = replace(view, outcomes=open_, read_spec=never, read_spend=never, lost_in_a_row=4)
+    few = replace(view, outcomes=open_, read_spec=never, read_spend=never, lost_in_a_row={"": 4, "candidate": 9})
     assert EvolveKind().plan(few) == ()
 
 
