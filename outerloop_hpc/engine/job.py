@@ -194,7 +194,10 @@ def _job_id(environ: Mapping[str, str]) -> str:
 
 
 class _Signals:
-    """TERM and USR2 ask for the end, once; what was installed before comes back afterwards."""
+    """TERM and USR2 ask for the end, once; what was installed before comes back afterwards.
+
+    Whoever started the job may ignore the end of children; a program that failed would then seem to have ended well.
+    """
 
     def __init__(self, stop: Stop, deadline: _Deadline) -> None:
         self.stop, self.deadline = stop, deadline
@@ -204,6 +207,7 @@ class _Signals:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGUSR2):
                 self.before[number] = signal.signal(number, self._asked)
+            self.before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self.before.items():

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -349,6 +350,23 @@ def test_a_signal_leaves_what_is_known_and_no_record(folder: Path, monkeypatch: 
     assert (note.signal, note.payload) == ("SIGTERM", {"seen": 3})
     assert not (folder / element_file(0, records.RECORD)).exists()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_program_that_fails_is_seen_to_fail_where_whoever_started_the_job_ignores_the_end_of_children(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel keeps no status then, and Python says 0: a checkout that git could not make counted as made."""
+
+    def body(_: Context) -> Result:
+        return Result("completed", payload={"status": subprocess.run(["false"], check=False).returncode})
+
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        carry_out(folder, body, monkeypatch)
+        assert signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert the_record(folder).payload == {"status": 1}
 
 
 def test_the_warning_ahead_of_the_walltime_ends_in_a_record(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
