@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
@@ -92,6 +93,11 @@ class Step(Value):
                 break
             count += 1
         return count
+
+    def turned_down(self) -> int:
+        """How many submissions since its last job sbatch refused; those without a trace say nothing about the ask."""
+        since = takewhile(lambda one: one.outcome in NEVER_STARTED and not one.forgiven, reversed(self.tries))
+        return sum(one.outcome == "refused" for one in since)
 
     def out_of_memory(self) -> int:
         """How many tries ran out of memory; one is repeated with more, where the ask says how much it was."""

@@ -21,6 +21,8 @@ _NAME_LIMIT = 64
 _LONGEST_BACKOFF_S = 3600.0
 _BAD_NODE_WORDS = frozenset({"NODE_FAIL", "BOOT_FAIL"})
 _MOST_EXCLUDED = 3
+#: Refusals in a row after which a larger ask is taken for what is refused.
+_TOO_MUCH = 3
 
 
 def job_name(run: str, target: str, job: str, elements: Sequence[ev.Element]) -> str:
@@ -54,8 +56,14 @@ def waiting(state: RunState, now: datetime, policy: Policy) -> list[Step]:
 
 
 def resources_of(step: Step) -> ResourceAsk:
-    """The step's ask; doubled memory for the one try after it ran out of it, more time after it ran out of that."""
+    """The step's ask; doubled memory for the one try after it ran out of it, more time after it ran out of that.
+
+    As it was asked for at first where sbatch keeps refusing: no node may have as much, or no partition give as long,
+    and a step that can never be submitted would stop its run for good. Should that fail likewise, the step is settled.
+    """
     ask = step.spec.resources
+    if step.turned_down() >= _TOO_MUCH:
+        return ask
     if step.timed_out() and step.spec.longer > 1:
         ask = ask.model_copy(update={"minutes": ceil(ask.minutes * step.spec.longer)})
     if step.out_of_memory() and ask.memory_mb is not None:
