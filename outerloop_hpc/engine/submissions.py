@@ -19,6 +19,8 @@ from outerloop_hpc.engine.state import REPEATED, WITHHELD, RunState, Step
 
 _NAME_LIMIT = 64
 _LONGEST_BACKOFF_S = 3600.0
+#: The longest pause, and as much again for clocks that differ.
+_FARTHEST = timedelta(seconds=2 * _LONGEST_BACKOFF_S)
 _BAD_NODE_WORDS = frozenset({"NODE_FAIL", "BOOT_FAIL"})
 _MOST_EXCLUDED = 3
 #: Refusals in a row after which a larger ask is taken for what is refused.
@@ -50,7 +52,8 @@ def waiting(state: RunState, now: datetime, policy: Policy) -> list[Step]:
     for step in state.steps.values():
         if step.waits:
             due = due_at(step, policy)
-            if due is None or now >= due:
+            # Farther off than any pause: a host whose clock was ahead saw the last end, and nobody waits for that day.
+            if due is None or now >= due or due - now > _FARTHEST:
                 found.append(step)
     return found
 
