@@ -10,7 +10,7 @@ from pathlib import Path
 
 from outerloop_hpc.cli.session import Session
 from outerloop_hpc.clock import SystemClock
-from outerloop_hpc.documents import load
+from outerloop_hpc.documents import kept, load
 from outerloop_hpc.engine import runs
 from outerloop_hpc.engine.layout import RunFolder
 from outerloop_hpc.engine.spec import RunSpec
@@ -176,7 +176,7 @@ def read_pilot(asked: Asked, run: LiveRun) -> str:
     document = run.state.conclusions.get(pilots.KEY)
     if document is None:
         raise UsageError(f"{run.run_id} is no pilot, or has not ended; `outerloop-hpc evolve power SWEEP` measures one")
-    found = Pilot.model_validate(document)
+    found: Pilot = kept(Pilot, document, f"{run.run_id}, {pilots.KEY}")
     if not found.holds_for(binding(asked.spec, asked.work, "")):
         raise UsageError(f"{run.run_id} measured other tasks, another base or another image; measure a new pilot")
     return found.text(asked.work.gate)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from outerloop_hpc.engine.kind import Conclude, Submit
 from outerloop_hpc.engine.spec import StepSpec
+from outerloop_hpc.errors import Fault
 from outerloop_hpc.evolve.cells import JOB
 from outerloop_hpc.evolve.course import outdated
 from outerloop_hpc.evolve.gate.policy import Repeats
@@ -121,6 +122,14 @@ def test_a_pilot_that_could_compare_nothing_ends_and_says_so() -> None:
     """It raised in every pass, and the sweep never ended."""
     one = play(answers(cells=lambda step, _: measured(step, failed=frozenset({"incumbent"}))), pilot=3)
     assert one.ending()[0] == "insufficient"
+
+
+def test_a_pilot_of_a_later_version_is_a_fault_of_its_run_and_no_crash_of_the_pass() -> None:
+    one = Play(work(pilot=3))
+    one.play(answers(), rounds=1)
+    later = {"schema": "pilot/2", "spread": "in other words"}
+    with pytest.raises(Fault, match=r"pilot/2 is newer"):
+        EvolveKind().plan(replace(one.view(), steps={}, outcomes={}, conclusions={"pilot": later}))
 
 
 # --- proposals ------------------------------------------------------------------------------------------------------
