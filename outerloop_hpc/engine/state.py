@@ -76,6 +76,12 @@ class Step(Value):
         """Whether it is to get a try, its first or another one, and has none under way."""
         return self.open_try is None and self.settled() is None
 
+    @property
+    def final(self) -> bool:
+        """Whether it has found what it was to find, so that nobody's resume makes another try of it."""
+        word = self.settled()
+        return word == "record" or (word == "out of memory" and self.spec.memory_final)
+
     def counted(self) -> int:
         """How many tries were used up (a person's resume forgives earlier ones)."""
         return sum(1 for t in self.tries if t.outcome in COUNTED and not t.forgiven)

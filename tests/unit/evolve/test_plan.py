@@ -351,6 +351,29 @@ def test_a_sweep_that_a_person_stops_half_way_ends_like_an_undisturbed_one() -> 
     assert one.state.conclusions == whole.state.conclusions
 
 
+@pytest.mark.parametrize("unit", ["cell", "pair"])
+def test_a_candidate_that_ran_out_of_memory_gets_no_other_chance_by_a_resume(unit: str) -> None:
+    """Stopped and resumed, a sweep promoted what it would have kept out otherwise."""
+    tries: dict[str, int] = {}
+
+    def hungry(step: StepSpec, cell: CellGiven) -> Ending:
+        bad = cell.stage == "confirm" and cell.repeat in {0, 1} and "candidate" in cell.arms
+        tries[step.key] = tries.get(step.key, 0) + bad
+        return {"outcome": "out_of_memory"} if bad and tries[step.key] == 1 else None
+
+    told = answers(gain=lambda _: 0.2, cells=hungry)
+    one = Play(work(unit=unit))
+    while not one.cells(stage="confirm"):
+        one.look()
+        one.end(told) if not one.cells(stage="confirm") else None
+    one.end(told, most=len(one.cells(stage="confirm")) - 1)
+    one.look(decided("park", "p.json"))
+    one.end(lambda _: {"outcome": "withdrawn"})
+    one.resume().play(told)
+    assert one.ending()[0] != "promoted"
+    assert max(tries.values()) == 1
+
+
 def test_a_resume_measures_nothing_again_that_was_decided_without_it_long_ago() -> None:
     def failing(step: StepSpec, cell: CellGiven) -> Ending:
         return lost() if (cell.stage, cell.repeat, cell.task) == ("screen", 0, "t0") else None
