@@ -118,7 +118,7 @@ def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_ru
     """
     from outerloop_hpc import fsio  # noqa: PLC0415 - heavy
     from outerloop_hpc.clock import SystemClock  # noqa: PLC0415 - as above
-    from outerloop_hpc.engine import inbox, watch  # noqa: PLC0415 - as above
+    from outerloop_hpc.engine import inbox, people, watch  # noqa: PLC0415 - as above
     from outerloop_hpc.engine.runs import find  # noqa: PLC0415 - as above
     from outerloop_hpc.errors import UsageError  # noqa: PLC0415 - as above
 
@@ -131,7 +131,7 @@ def decide(here: Session, run: str, action: PersonAction, reason: str, *, dry_ru
         raise UsageError(f"{folder.run_id} has ended ({state.ended.ending}); {final}")
     if action == "resume" and state.parked is None:
         raise UsageError(f"{folder.run_id} is not parked; it goes on by itself")
-    if action == "park" and state.parked is not None:
+    if action == "park" and state.parked is not None and not people.stoppable(state):
         raise UsageError(f"{folder.run_id} is parked already: {state.parked.question}")
     who, how = getpass.getuser(), " by force" if force else ""
     if dry_run:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from outerloop_hpc.cli.session import Session
 from outerloop_hpc.clock import SystemClock
-from outerloop_hpc.documents import load
+from outerloop_hpc.documents import kept, load
 from outerloop_hpc.engine import runs
 from outerloop_hpc.engine.layout import RunFolder
 from outerloop_hpc.engine.spec import RunSpec
@@ -26,7 +26,7 @@ from outerloop_hpc.evolve.overlays.overlay import Overlay
 from outerloop_hpc.evolve.pilot import Pilot
 from outerloop_hpc.evolve.promotion import binding
 from outerloop_hpc.evolve.sweepfile.document import load as load_sweep
-from outerloop_hpc.evolve.work import KIND, AskTell, Dirs, EvolveWork, Grid, dump
+from outerloop_hpc.evolve.work import KIND, Agent, AskTell, Dirs, EvolveWork, Grid, dump
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,7 @@ def estimate(here: Session, asked: Asked) -> Iterator[str]:
     if not work.pilot:
         yield from _left_over(work)
     yield from _too_few(work, arms)
+    yield from _unpriced(work)
     if not work.pilot:
         yield _sight(here, asked)
 
@@ -109,6 +110,16 @@ def _too_few(work: EvolveWork, arms: int) -> Iterator[str]:
     if work.budget.cells is not None and work.budget.cells < least:
         what = "this pilot" if work.pilot else "screening and confirming one candidate"
         yield f"warning: budget.cells ({work.budget.cells}) cannot last: {what} takes {least} cells"
+
+
+def _unpriced(work: EvolveWork) -> Iterator[str]:
+    """Say that a budget of money limits nothing, or only what says its price."""
+    if work.budget.money is None or work.pilot:
+        return
+    if isinstance(work.proposer, Agent):
+        yield "budget.money goes by the `cost_usd` that each session says at its end: one that says none counts nothing"
+    else:
+        yield f"warning: budget.money limits nothing: only an agent says what it costs, no {work.proposer.kind}"
 
 
 def _left_over(work: EvolveWork) -> Iterator[str]:
@@ -165,7 +176,7 @@ def read_pilot(asked: Asked, run: LiveRun) -> str:
     document = run.state.conclusions.get(pilots.KEY)
     if document is None:
         raise UsageError(f"{run.run_id} is no pilot, or has not ended; `outerloop-hpc evolve power SWEEP` measures one")
-    found = Pilot.model_validate(document)
+    found: Pilot = kept(Pilot, document, f"{run.run_id}, {pilots.KEY}")
     if not found.holds_for(binding(asked.spec, asked.work, "")):
         raise UsageError(f"{run.run_id} measured other tasks, another base or another image; measure a new pilot")
     return found.text(asked.work.gate)

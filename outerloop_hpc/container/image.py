@@ -60,6 +60,10 @@ class KnownDigest(Document):
     sha256: str
 
 
+class OtherImage(ConfigError):  # noqa: N818 - states the finding
+    """An image is not the one that was asked for. Text: both digests, and what to do."""
+
+
 _memory: dict[Identity, str] = {}
 
 
@@ -94,12 +98,13 @@ def require(path: Path, sha256: str, *, cache: Path | None = None) -> ImageRef:
     """Return the image if it still is the one that was asked for.
 
     Raises:
-        ConfigError: it is another one; the text names both digests and what to do.
+        OtherImage: it is another one.
+        ConfigError: it is no regular file.
         TryLater: it cannot be read now.
     """
     found = identify(path, cache=cache)
     if found.sha256 != sha256.lower():
-        raise ConfigError(mismatch(found, sha256))
+        raise OtherImage(mismatch(found, sha256))
     return found
 
 

@@ -115,7 +115,9 @@ class _Fold:
         if event.action == "resume":
             self.rest["parked"] = None
             for key, step in self.steps.items():
-                if step.settled() not in {None, "record"} or step.refusals() or self._unwanted(step):
+                if step.final:
+                    continue
+                if step.settled() is not None or step.refusals() or self._unwanted(step):
                     forgiven = tuple(
                         t.model_copy(update={"forgiven": t.outcome is not None or self._unwanted(step)})
                         for t in step.tries

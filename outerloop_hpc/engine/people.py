@@ -26,15 +26,30 @@ def listen(planner: Planner) -> None:
         planner.add(decided)
         how = ", by force" if decided.force else ""
         planner.say("run", f"person.{decided.action}", decided.action, f"{decided.who}{how}: {decided.reason}")
-        if decided.action == "park" and planner.state.parked is None:
-            why = f"{decided.who} stopped the run: {decided.reason}"
-            withdraw(planner, why)
-            question = "it was stopped; resume to go on where it was, or end the run"
-            planner.add(ev.RunParked(question=question, reason=why, rule="person.park"))
+        if decided.action == "park":
+            _park(planner, decided)
         if decided.action == "end":
             withdraw(planner, f"{decided.who} ended the run{how}: {decided.reason}")
             if planner.state.ended is None:
                 planner.add(ev.RunEnded(ending="operator", reason=f"{decided.who}{how}: {decided.reason}"))
+
+
+def _park(planner: Planner, decided: ev.PersonDecided) -> None:
+    why = f"{decided.who} stopped the run: {decided.reason}"
+    withdraw(planner, why)
+    parked = planner.state.parked
+    if parked is not None and not parked.tries:
+        return
+    # A question about tries is answered by their ends, and the run would go on although it was stopped.
+    question = "it was stopped; resume to go on where it was, or end the run"
+    planner.add(ev.RunParked(question=question, reason=why, rule="person.park"))
+
+
+def stoppable(state: RunState) -> bool:
+    """Whether a run that waits for a person has still something to stop: jobs, or that it goes on by itself."""
+    if state.parked is None or state.parked.tries:
+        return True
+    return any(not submission.cancel_asked for _, _, submission in state.open_tries())
 
 
 def _counts(state: RunState, decided: ev.PersonDecided) -> bool:

@@ -59,6 +59,7 @@ class StepSpec(Value):
         resources: what it asks for.
         max_tries: executions that may be lost to infrastructure before a person is asked.
         longer: over 1: after a try that reached its walltime there is one more with so many times the walltime.
+        memory_final: whether that it ran out of memory for good is what it found, which no person's resume undoes.
     """
 
     key: str
@@ -70,6 +71,7 @@ class StepSpec(Value):
     body: str
     max_tries: int = Field(default=3, ge=1)
     longer: float = Field(default=1.0, ge=1, le=10)
+    memory_final: bool = False
 
 
 class RunSpec(Document):
@@ -111,6 +113,7 @@ def step_spec(  # noqa: PLR0913 - a step is all of this
     max_tries: int,
     round_: int = 0,
     longer: float = 1.0,
+    memory_final: bool = False,
 ) -> StepSpec:
     """Make a step whose key follows from what it is."""
     digest = digest_of(run.run, job, cause, round_, parameters, run.image.sha256)
@@ -124,6 +127,7 @@ def step_spec(  # noqa: PLR0913 - a step is all of this
         body=body,
         max_tries=max_tries,
         longer=longer,
+        memory_final=memory_final,
     )
 
 

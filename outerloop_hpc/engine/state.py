@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
@@ -75,6 +76,12 @@ class Step(Value):
         """Whether it is to get a try, its first or another one, and has none under way."""
         return self.open_try is None and self.settled() is None
 
+    @property
+    def final(self) -> bool:
+        """Whether it has found what it was to find, so that nobody's resume makes another try of it."""
+        word = self.settled()
+        return word == "record" or (word == "out of memory" and self.spec.memory_final)
+
     def counted(self) -> int:
         """How many tries were used up (a person's resume forgives earlier ones)."""
         return sum(1 for t in self.tries if t.outcome in COUNTED and not t.forgiven)
@@ -92,6 +99,11 @@ class Step(Value):
                 break
             count += 1
         return count
+
+    def turned_down(self) -> int:
+        """How many submissions since its last job sbatch refused; those without a trace say nothing about the ask."""
+        since = takewhile(lambda one: one.outcome in NEVER_STARTED and not one.forgiven, reversed(self.tries))
+        return sum(one.outcome == "refused" for one in since)
 
     def out_of_memory(self) -> int:
         """How many tries ran out of memory; one is repeated with more, where the ask says how much it was."""

@@ -19,8 +19,12 @@ from outerloop_hpc.engine.state import REPEATED, WITHHELD, RunState, Step
 
 _NAME_LIMIT = 64
 _LONGEST_BACKOFF_S = 3600.0
+#: The longest pause, and as much again for clocks that differ.
+_FARTHEST = timedelta(seconds=2 * _LONGEST_BACKOFF_S)
 _BAD_NODE_WORDS = frozenset({"NODE_FAIL", "BOOT_FAIL"})
 _MOST_EXCLUDED = 3
+#: Refusals in a row after which a larger ask is taken for what is refused.
+_TOO_MUCH = 3
 
 
 def job_name(run: str, target: str, job: str, elements: Sequence[ev.Element]) -> str:
@@ -48,14 +52,21 @@ def waiting(state: RunState, now: datetime, policy: Policy) -> list[Step]:
     for step in state.steps.values():
         if step.waits:
             due = due_at(step, policy)
-            if due is None or now >= due:
+            # Farther off than any pause: a host whose clock was ahead saw the last end, and nobody waits for that day.
+            if due is None or now >= due or due - now > _FARTHEST:
                 found.append(step)
     return found
 
 
 def resources_of(step: Step) -> ResourceAsk:
-    """The step's ask; doubled memory for the one try after it ran out of it, more time after it ran out of that."""
+    """The step's ask; doubled memory for the one try after it ran out of it, more time after it ran out of that.
+
+    As it was asked for at first where sbatch keeps refusing: no node may have as much, or no partition give as long,
+    and a step that can never be submitted would stop its run for good. Should that fail likewise, the step is settled.
+    """
     ask = step.spec.resources
+    if step.turned_down() >= _TOO_MUCH:
+        return ask
     if step.timed_out() and step.spec.longer > 1:
         ask = ask.model_copy(update={"minutes": ceil(ask.minutes * step.spec.longer)})
     if step.out_of_memory() and ask.memory_mb is not None:

@@ -183,13 +183,17 @@ def _unbound(index: Index, submission: Submission, claimed: str | None) -> Unbou
 
 
 def _ended_for(run: LiveRun, now: datetime, silent: Mapping[str, datetime]) -> dict[str, float]:
-    """Seconds since a submission's last try ended while accounting could have been told of it.
+    """Seconds since a submission's last try ended while accounting could have been told of it; not of one that runs.
 
     A cluster that is gone for good, or that nobody knows, answers never; after a day its silence counts no longer.
     """
-    since = {
-        t.submission: t.ended_at for step in run.state.steps.values() for t in step.tries if t.ended_at is not None
-    }
+    since: dict[str, datetime] = {}
+    for step in run.state.steps.values():
+        for one in step.tries:
+            if one.ended_at is not None:
+                since[one.submission] = max(one.ended_at, since.get(one.submission, one.ended_at))
+    for _, current, _ in run.state.open_tries():
+        since.pop(current.submission, None)
     computes = {name: run.state.submissions[name].compute for name in since}
     told = {name: max(at, min(silent.get(computes[name], at), at + _LONGEST_SILENCE)) for name, at in since.items()}
     return {name: (now - at).total_seconds() for name, at in told.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,8 +24,8 @@ class Allowance:
 def allowance(budget: Budget, view: View, more: Sequence[StepSpec]) -> Allowance:
     """Say whether these steps may be submitted, too.
 
-    What is archived counts as measured, what is open by its walltime. New cells count like the mean of those that were
-    measured, and by their walltime before any was.
+    What is archived counts as measured, what is open by its walltime. New cells count by the share of their walltimes
+    that those took which were measured, and by their whole walltimes before any was.
     """
     new = [step for step in more if step.key not in view.steps]
     if not new:
@@ -94,31 +94,44 @@ _Held = tuple[float, float, tuple[float, float]]
 
 def _hours(budget: Budget, view: View, new: Sequence[StepSpec]) -> list[tuple[str, float, _Held]]:
     spend = view.spend
-    settled = sum(1 for key in view.outcomes if view.steps[key].job == JOB)
+    settled = [view.steps[key].resources for key in view.outcomes if view.steps[key].job == JOB]
+    wanted = [step.resources for step in new]
     # What proposals took says nothing about how long a cell takes.
     others = [held for job, held in spend.by_job.items() if job != JOB]
     aside = (sum(cpu for cpu, _ in others), sum(gpu for _, gpu in others))
     found: list[tuple[str, float, _Held]] = []
     if budget.cpu_hours is not None:
-        minutes = [one.resources.minutes * one.resources.cpus for one in new]
         used, asked = spend.cpu_hours, spend.asked_cpu_hours
-        expected = _expected(used - aside[0], asked, settled, minutes)
+        expected = _expected(used - aside[0], asked, _asked(settled, "cpus"), _asked(wanted, "cpus"))
         found.append(("CPU", budget.cpu_hours, (used, asked, expected)))
     if budget.gpu_hours is not None:
-        minutes = [one.resources.minutes * one.resources.gpus for one in new]
         used, asked = spend.gpu_hours, spend.asked_gpu_hours
-        expected = _expected(used - aside[1], asked, settled, minutes)
+        expected = _expected(used - aside[1], asked, _asked(settled, "gpus"), _asked(wanted, "gpus"))
         found.append(("GPU", budget.gpu_hours, (used, asked, expected)))
     return found
 
 
-def _expected(used: float, asked: float, settled: int, minutes: Sequence[int]) -> tuple[float, float]:
-    """Hours that new steps will use: by the mean of cells measured, and with all that is not yet; never over the ask.
+def _asked(asks: Iterable[ResourceAsk], what: Literal["cpus", "gpus"]) -> float:
+    """Hours by walltime."""
+    return sum(ask.minutes * (ask.cpus if what == "cpus" else ask.gpus) for ask in asks) / 60
 
-    While accounting of settled cells is awaited the first is too low; only the second may let anything go.
+
+def _expected(used: float, asked: float, settled: float, most: float) -> tuple[float, float]:
+    """Hours that new steps will use: by the share of its walltime that a settled cell took; never over the ask.
+
+    By the share and not by the mean, since tasks differ: a few large cells are no few small ones.
+
+    Args:
+        used: hours of settled cells, as far as they are measured.
+        asked: hours that may be used and are not measured.
+        settled: hours of settled cells by their walltimes.
+        most: the new steps by their walltimes.
+
+    Returns:
+        The likely hours, and those with all that is not measured yet. While accounting of settled cells is awaited the
+        first is too low; only the second may let anything go.
     """
-    most = sum(minutes) / 60
-    if not settled or used <= 0:
+    if used <= 0 or settled <= 0:
         return most, most
-    each = len(minutes) / settled
-    return min(most, used * each), min(most, (used + asked) * each)
+    share = most / settled
+    return min(most, used * share), min(most, (used + asked) * share)

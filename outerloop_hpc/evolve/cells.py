@@ -95,6 +95,8 @@ def _step(spec: RunSpec, work: EvolveWork, task: Task, stage: Stage, cell: CellG
         max_tries=work.max_tries,
         round_=stage.generation,
         longer=_LONGER,
+        # It is the candidate's failure, or held against it: whoever resumes a sweep gives it no other chance.
+        memory_final="candidate" in cell.arms,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pydantic import ValidationError
@@ -70,13 +70,19 @@ def proposals(view: View) -> dict[int, StepSpec]:
     return {step.round: step for step in view.steps.values() if step.job == PROPOSE}
 
 
-def outdated(view: View, step: StepSpec) -> bool:
-    """Say whether a sweep has gone on without this step, so that what it would bring changes nothing any more."""
+def outdated(view: View, keys: Iterable[str]) -> tuple[str, ...]:
+    """Return those of these steps that a sweep has gone on without: what they would bring changes nothing any more."""
+    # Once for all of them: a sweep may have thousands that wait, of thousands.
+    newest = max((step.round for step in view.steps.values()), default=0)
+    return tuple(key for key in keys if _outdated(view, view.steps[key], newest))
+
+
+def _outdated(view: View, step: StepSpec, newest: int) -> bool:
+    if step.round < newest:
+        return True
     if step.parameters.get("stage") == "screen" and screening_key(step.round) in view.conclusions:
         return True
-    if any(_confirmed(view, step.round, look) for look in (1, 2)):
-        return True
-    return any(other.round > step.round for other in view.steps.values())
+    return any(_confirmed(view, step.round, look) for look in (1, 2))
 
 
 def _confirmed(view: View, generation: int, look: int) -> bool:

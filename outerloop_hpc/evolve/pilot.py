@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from outerloop_hpc.documents import Document
+from outerloop_hpc.documents import Document, kept
 from outerloop_hpc.engine.spec import RunSpec
 from outerloop_hpc.evolve.cells import Measured, Stage
 from outerloop_hpc.evolve.gate import power
@@ -71,5 +71,6 @@ def conclude(spec: RunSpec, work: EvolveWork, found: Measured) -> Pilot:
 
 
 def told(document: Mapping[str, Any], policy: GatePolicy) -> str:
-    """Return what a concluded pilot says of a plan."""
-    return Pilot.model_validate(document).text(policy)
+    """Return what a concluded pilot says of a plan; raises Fault for one that this version cannot read."""
+    found: Pilot = kept(Pilot, document, KEY)
+    return found.text(policy)

@@ -160,7 +160,7 @@ class _Planner:
     def _again(self) -> Iterator[Decision]:
         """Look at steps that would get another try: budgets and the deadline are theirs, too."""
         view = self.view
-        if old := tuple(key for key in view.waiting if outdated(view, view.steps[key])):
+        if old := outdated(view, view.waiting):
             # A person's resume lets every step go on that has no result, also where its loss was borne long ago.
             yield Cancel(old, "what it was for is decided without it")
             return

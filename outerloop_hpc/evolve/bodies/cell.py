@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from outerloop_hpc.engine.body import Context, Result
-from outerloop_hpc.engine.enclose import enclosure
 from outerloop_hpc.engine.measuring import OtherTree
 from outerloop_hpc.errors import ConfigError
 from outerloop_hpc.evolve.bodies.arm import Station, run_arm
 from outerloop_hpc.evolve.bodies.celllog import CellLog
+from outerloop_hpc.evolve.enclosed import enclosed
 from outerloop_hpc.evolve.findings import ArmFound, CellFound
 from outerloop_hpc.evolve.given import INTEGRITY, CellGiven
 from outerloop_hpc.evolve.overlays.candidates import candidates
@@ -43,7 +43,7 @@ def _measured(context: Context, work: EvolveWork, given: CellGiven, log: CellLog
     task = _task(work, given.task)
     # Read before anything runs: what an arm of this cell does can then no longer change it.
     overlay = load(candidates(context) / given.overlay) if given.overlay else Overlay({})
-    where = enclosure(context, work.containment, gpus=context.element.step.resources.gpus)
+    where = enclosed(context, work.containment)
     station = Station(context, work, task, given, where, log)
     found: list[ArmFound] = []
     for position, arm in enumerate(given.in_order()):

@@ -12,8 +12,9 @@ from outerloop_hpc.agents.redact import redacted
 from outerloop_hpc.container.bubblewrap import SYSTEM
 from outerloop_hpc.container.enclosure import WORK_INSIDE, Enclosure
 from outerloop_hpc.container.runtime import Bind
-from outerloop_hpc.engine.enclose import afresh, enclosure, inside
+from outerloop_hpc.engine.enclose import afresh, inside
 from outerloop_hpc.errors import ConfigError
+from outerloop_hpc.evolve.enclosed import enclosed
 from outerloop_hpc.evolve.hidden import check_out
 from outerloop_hpc.evolve.leavings import content_of
 from outerloop_hpc.evolve.overlays.candidates import candidates
@@ -136,7 +137,7 @@ def lay_out(occasion: Occasion, command: tuple[str, ...], environment: tuple[str
     logs = outputs_of(occasion.given.rows, context.layout.run(context.spec.run))
     files = bundle.bundle(occasion.given, prior, logs)
     bundle.write(files, folder / "evidence")
-    plain = enclosure(context, work.proposing_containment, gpus=context.element.step.resources.gpus)
+    plain = enclosed(context, work.proposing_containment)
     binds = (
         Bind(folder / "evidence", _EVIDENCE),
         Bind(folder / "out", _OUT, writable=True),

@@ -35,7 +35,10 @@ def _moment(value: object) -> object:
     if isinstance(value, date) and (not isinstance(value, datetime) or value.tzinfo is None):
         raise ValueError(f"{value}: needs a time of day and a zone, as in 2026-12-01T08:00:00Z")
     # The zone is spelling: messages say UTC.
-    return value.astimezone(UTC) if isinstance(value, datetime) else value
+    try:
+        return value.astimezone(UTC) if isinstance(value, datetime) else value
+    except OverflowError:
+        raise ValueError(f"{value}: is beyond what a time can be; write it as in 2026-12-01T08:00:00Z") from None
 
 
 class Budget(Part):

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from outerloop_hpc.container.enclosure import Enclosure
 from outerloop_hpc.engine.body import Result
 from outerloop_hpc.engine.enclose import Containment
-from outerloop_hpc.engine.spec import ResourceAsk
+from outerloop_hpc.engine.spec import Image, ResourceAsk
 from outerloop_hpc.evolve.bodies import arm
 from outerloop_hpc.evolve.bodies.cell import cell
 from outerloop_hpc.evolve.findings import ArmFound, CellFound
@@ -240,6 +241,28 @@ def test_the_other_arm_of_a_failed_one_is_measured_all_the_same(tmp_path: Path) 
     sweep = new_sweep(tmp_path)
     arms = found(run(sweep, arms=BOTH, overlay=sweep.freeze(solver="raise SystemExit(1)\n"))).arms
     assert {one.arm: one.word for one in arms} == {"incumbent": "measured", "candidate": "failed"}
+
+
+def test_one_node_without_a_container_runtime_does_not_halt_a_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal of one cell of thousands ended the sweep for good, and nothing was decided on all that was measured."""
+    sweep = new_sweep(tmp_path)
+    sweep.change(containment=Containment())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = run(sweep)
+    assert (result.outcome, result.node_unfit) == ("infrastructure", True)
+    assert "no container runtime" in result.reason
+
+
+def test_an_image_that_is_not_the_frozen_one_halts_the_sweep(tmp_path: Path) -> None:
+    context = new_sweep(tmp_path).context(cell_given())
+    image = tmp_path / "image.sif"
+    image.write_bytes(b"another one")
+    spec = context.spec.model_copy(update={"image": Image(path=str(image), sha256="0" * 64)})
+    result = carry_out(cell, replace(context, spec=spec))
+    assert result.outcome == "refused"
+    assert "another image" in result.reason
 
 
 def test_exit_status_75_is_nobodys_failure(tmp_path: Path) -> None:

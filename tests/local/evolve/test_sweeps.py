@@ -202,6 +202,12 @@ def test_a_budget_that_can_bring_no_decision_is_said_before_anything_is_proposed
     assert sweeps.site.runs() == []
 
 
+def test_a_budget_of_money_that_nothing_counts_against_is_said_before_anything_is_proposed(sweeps: Sweeps) -> None:
+    """A person took it for a limit."""
+    file = sweeps.file(0.8, changes={"unit:": "budget: {money: 5}\nunit:"})
+    assert "warning: budget.money limits nothing" in sweeps.site.cli("evolve", "submit", file, "--dry-run").err
+
+
 def test_a_cancellation_without_a_reason_is_refused_under_its_own_name(sweeps: Sweeps) -> None:
     """It was said of "park", which is no command."""
     said = sweeps.site.cli("evolve", "cancel", "any", expect=(2,)).err

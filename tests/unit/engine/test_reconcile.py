@@ -13,6 +13,7 @@ from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.closing import archive_note
 from outerloop_hpc.engine.kind import Ask, Cancel, Conclude, Decision, End, Submit, View, view_of
 from outerloop_hpc.engine.plan import Unbound
+from outerloop_hpc.engine.records import RecordOutcome
 from outerloop_hpc.engine.rules import Policy
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.slurm.port import Availability
@@ -295,6 +296,27 @@ def test_running_out_of_memory_that_nobody_asked_for_is_not_repeated() -> None:
 def refuse(one: Table) -> None:
     for name in [s.name for s in one.state.submissions.values() if s.status == "intended"]:
         one.say(ev.SubmissionRefused(name=name, complaint="invalid account"))
+
+
+@pytest.mark.parametrize("outcome", ["out_of_memory", "timed_out"])
+def test_a_larger_ask_that_sbatch_never_takes_is_given_up_for_the_first_one(outcome: RecordOutcome) -> None:
+    """No node has twice the memory, or no partition gives so long: the run was parked, and again after each resume."""
+    one = table(step("a", memory_mb=500, longer=1.5), then=lambda _: ())
+    one.start()
+    one.plan(evidence(look(), record=record(outcome)))
+    one.wait(4000).plan()
+    asked = []
+    for _ in range(4):
+        (new,) = [s for s in one.state.submissions.values() if s.status == "intended"]
+        asked.append((new.resources.memory_mb, new.resources.minutes))
+        if len(asked) < 4:
+            refuse(one)
+            one.wait(4000).plan()
+    assert asked == [(1000, 10) if outcome == "out_of_memory" else (500, 15)] * 3 + [(500, 10)]
+    one.bind()
+    one.plan(evidence(look(), record=record(outcome, try_number=5)))
+    assert one.settled("a") == outcome.replace("_", " ")
+    assert one.wait(100_000).plan().events == ()
 
 
 def test_refused_submissions_use_up_no_tries_and_are_repeated_more_and_more_slowly() -> None:

@@ -49,6 +49,22 @@ def test_an_outage_longer_than_the_wait_costs_no_rows_when_accounting_is_just_ba
     assert watch.gather(run, back, after(LONG), policies).archivable == given_up
 
 
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_rows_of_an_array_are_waited_for_from_the_end_of_its_last_element(tmp_path: Path, first: str) -> None:
+    """It counted from any of them: rows that were seconds late were archived as never measured, for good."""
+    table = Table(Told((step("a"), step("b"))))
+    (name,) = table.start()
+    back, policies = {"slurm": index(Availability.ANSWERED)}, {"slurm": POLICY}
+    for key in sorted("ab", key=lambda one: one != first):
+        run = LiveRun(journal(tmp_path / key), table.state, asked=frozenset({name}))
+        assert watch.gather(run, back, table.now, policies).archivable == {}
+        table.say(TryEnded(step=key, try_number=1, outcome="done", rule="record.final", reason="measured"))
+        table.wait(LONG)
+    run = LiveRun(journal(tmp_path / "later"), table.state, asked=frozenset({name}))
+    assert watch.gather(run, back, after(LONG + 5), policies).archivable == {}
+    assert list(watch.gather(run, back, after(2 * LONG), policies).archivable) == [name]
+
+
 def test_a_cluster_that_never_answers_keeps_no_run_open_for_ever(tmp_path: Path) -> None:
     run, policies, day = ended(tmp_path), {"slurm": POLICY}, 86400.0
     away = {"slurm": Index.of(Observation(Answer(Availability.UNAVAILABLE), Answer(Availability.ANSWERED)))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from outerloop_hpc.engine import events as ev
+from outerloop_hpc.engine import people
 from outerloop_hpc.engine.plan import Plan
 from tests.unit.engine.made import ABSENT, Table, Told, decided, evidence, look, record, step, types
 from tests.unit.engine.stories import when_settled
@@ -66,9 +67,26 @@ def test_a_job_that_finished_although_it_was_to_be_cancelled_counts_as_finished(
     assert types(made) == ["try.ended", "run.ended"]
 
 
-def test_a_run_that_waits_for_a_person_already_keeps_its_question() -> None:
-    one, _, _ = two()
+def test_a_run_that_waits_for_a_person_already_keeps_its_question_and_its_jobs_are_cancelled() -> None:
+    """Nothing short of ending such a run for good stopped what it had under way."""
+    one, _, open_ = two()
     one.say(ev.RunParked(question="and now?", reason="r"))
-    assert types(one.plan(inbox=[decided("park")])) == ["person.decided"]
+    assert people.stoppable(one.state)
+    assert types(one.plan(inbox=[decided("park")])) == ["person.decided", "cancel.asked"]
+    assert one.state.submissions[open_].cancel_asked
     assert one.state.parked is not None
     assert one.state.parked.question == "and now?"
+    assert not people.stoppable(one.state)
+
+
+def test_a_run_that_is_stopped_while_it_asks_about_a_try_stays_stopped_when_that_try_has_ended() -> None:
+    """The try's end answered the question, and the run went on although a person had stopped it."""
+    one, _, open_ = two()
+    asked = ev.Element(step="b", try_number=1)
+    one.say(ev.RunParked(question="what became of it?", reason="r", tries=(asked,)))
+    assert people.stoppable(one.state)
+    assert types(one.plan(inbox=[decided("park")])) == ["person.decided", "cancel.asked", "run.parked"]
+    one.plan({(open_, 0): evidence(look(), record=record("infrastructure", step="b"))})
+    assert one.outcomes("b") == ["lost"]
+    assert one.phase() == "parked"
+    assert types(one.wait(3600).plan()) == []

@@ -168,3 +168,9 @@ def test_what_waits_is_not_settled_not_open_and_past_its_pause() -> None:
     state = RunState(run=RUN, steps=steps)
     assert [s.spec.key for s in waiting(state, after(59), POLICY)] == ["new", "forgiven"]
     assert [s.spec.key for s in waiting(state, after(60), POLICY)] == ["new", "lost", "forgiven"]
+
+
+def test_a_clock_that_was_ahead_once_does_not_keep_a_step_from_its_next_try_for_as_long() -> None:
+    ahead = one_try(outcome="lost", ended_at=after(40 * 86_400))
+    state = RunState(run=RUN, steps={"lost": with_tries(ahead, key="lost")})
+    assert [s.spec.key for s in waiting(state, after(60), POLICY)] == ["lost"]

@@ -58,8 +58,22 @@ def test_before_anything_was_measured_a_cell_counts_by_its_walltime(most: float,
 
 
 @pytest.mark.parametrize(("most", "word"), [(2, "go"), (1.9, "over")])
-def test_a_cell_counts_like_the_mean_of_those_that_were_measured(most: float, word: str) -> None:
+def test_a_cell_counts_like_those_that_were_measured(most: float, word: str) -> None:
     assert asked(Budget(cpu_hours=most), settled=1, spend=Spend(cpu_hours=1)).word == word
+
+
+@pytest.mark.parametrize(("gpus", "most", "word"), [(8, 160, "go"), (8, 140, "over"), (1, 80, "go"), (1, 78, "over")])
+def test_a_few_large_cells_do_not_count_like_the_mean_of_many_small_ones(gpus: int, most: float, word: str) -> None:
+    """Pairs of a large task that were lost went over a budget many times, and those of a small one ended the sweep."""
+    small = [step(f"s{n}", job="cell", minutes=60, gpus=1) for n in range(90)]
+    large = [step(f"l{n}", job="cell", minutes=60, gpus=8) for n in range(10)]
+    known = {one.key: Outcome("timed out") for one in (*small, *large)}
+    steps = {one.key: one for one in (*small, *large)}
+    # Of the 170 hours that they asked for.
+    spend = Spend(gpu_hours=75)
+    view = View(lambda: spec_of(work()), steps, known, 0, T0, read_spend=lambda: spend)
+    new = [step(f"n{n}", job="cell", minutes=60, gpus=gpus) for n in range(20 if gpus > 1 else 8)]
+    assert allowance(Budget(gpu_hours=most), view, new).word == word
 
 
 def test_what_proposals_took_is_no_measure_of_a_cell() -> None:

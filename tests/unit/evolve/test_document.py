@@ -69,6 +69,7 @@ BAD = [
     ("naive deadline", ("00:00Z", "00:00"), "budget.deadline: 2026-12-01 00:00:00: needs a time of day and a zone"),
     ("day alone", ("2026-12-01T00:00:00Z", "2026-12-01"), "budget.deadline: 2026-12-01: needs a time of day"),
     ("no time", ("2026-12-01T00:00:00Z", "never"), "budget.deadline: 'never' is no time"),
+    ("the last hour of all", ("2026-12-01T00:00:00Z", "'9999-12-31T23:59:59-12:00'"), "budget.deadline: 9999-12-31"),
     ("target", ("target: demo", "target: ../x"), "target: "),
     ("no name for the metric", ("name: seconds, ", ""), "metrics.primary.name: needed, since the task 'small'"),
     ("no direction", (", direction: min", ""), "metrics.primary.direction: needed"),
