@@ -169,6 +169,11 @@ def _metric_problems(sweep: Sweep) -> Iterator[str]:
                 f"metrics.primary.{key}: needed, since the task {commands[0]!r} is a command; "
                 "only benchmarks of the contract bring one"
             )
+    if primary.scale == "ratio" and primary.min_effect >= 1:
+        yield (
+            f"metrics.primary.min_effect: below 1, a share of what the incumbent needs (0.05 is 5 %), found "
+            f"{primary.min_effect:g}; no candidate could be promoted for it"
+        )
     if primary.name is not None:
         by_name[primary.name] = "metrics.primary"
     for index, guardrail in enumerate(sweep.metrics.guardrails):
