@@ -71,7 +71,7 @@ class Sweep(Part):
     metrics: Metrics = Metrics()
     repeats: Repeats = Repeats()
     unit: Literal["cell", "pair"] | None = None
-    parallel: int = Field(default=0, ge=0)
+    parallel: int = Field(default=0, ge=0, le=100_000)
     budget: Budget = Budget()
     gate: Gate = Gate()
     expires_days: int = Field(default=90, ge=1, le=90)
