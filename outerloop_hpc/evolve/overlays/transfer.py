@@ -51,6 +51,10 @@ def read(folder: Path, rules: OverlayRules) -> Overlay:
         raise InvalidOverlay([f"{folder.name!a} is not there, or lost files while it was read"]) from error
     except descent.Strange as strange:
         raise InvalidOverlay([str(strange)]) from strange
+    except PermissionError as error:
+        # Whoever wrote it closed it; asked again, it would be as closed.
+        named = os.fspath(error.filename or folder.name)
+        raise InvalidOverlay([f"{named!a} cannot be opened: its rights do not allow it"]) from error
     except OSError as error:
         raise TryLater(f"{folder}: cannot be read: {error.strerror}; run again") from error
 
