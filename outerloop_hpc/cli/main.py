@@ -70,6 +70,8 @@ def main() -> None:
     """Run the command line and leave with the exit status of DESIGN §10."""
     collector.seldom()
     signal.signal(signal.SIGINT, _interrupted)
+    # Whoever started this may ignore it; a program that failed (git, sbatch) would then seem to have ended well.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         _whole()
     except OuterloopError as error:

@@ -34,6 +34,8 @@ def main(arguments: list[str]) -> int:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     # Blocked and waited for, not handled: no handler can run at a bad moment.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    # Whoever started the job may ignore it, and then the kernel keeps neither a signal nor a status for us.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     order = json.load(sys.stdin)
     problem = _read_from(order["stdin"] or os.devnull)
     child, problem = (0, problem) if problem else _start(order["argv"], order["env"], order["cwd"])

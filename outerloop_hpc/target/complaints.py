@@ -44,6 +44,12 @@ def complaints(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
         if item["type"] == "extra_forbidden":
             yield f"{where}: unknown key{_hint(str(location[-1]), known)}"
             continue
+        if item["type"] == "union_tag_invalid":
+            # Pydantic's own text quotes the value as it is, of any length.
+            said = item["ctx"]
+            key, found = said["discriminator"].strip("'"), strictyaml.shown(said["tag"])
+            yield f"{where}.{key}: must be one of {said['expected_tags']}, found {found}"
+            continue
         text = str(item["msg"]).removeprefix("Value error, ")
         hint = strictyaml.number_hint(str(item["input"])) if item["type"] == "float_type" else ""
         yield f"{where}: {text[:1].lower()}{text[1:]}{_found(item)}{hint}"

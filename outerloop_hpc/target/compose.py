@@ -59,5 +59,5 @@ def commit_on(
     if strays := {change.path for change in repository.changes(parent, commit)} - files.keys():
         raise GitRefused(f"{repository.folder}: {min(strays)!a} would change with it")
     for path in files:
-        repository.read(commit, path)
+        repository.read(commit, path, limit=len(files[path]))
     return commit

@@ -103,7 +103,9 @@ def _scan(text: str, name: str) -> None:
 def _check_keys(node: yaml.Node, where: str, name: str) -> None:
     import yaml  # noqa: PLC0415 - as above
 
-    if isinstance(node, yaml.SequenceNode):
+    if isinstance(node, yaml.ScalarNode):
+        _check_text(node, where, name)
+    elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             _check_keys(item, f"{where}[{index}]", name)
     elif isinstance(node, yaml.MappingNode):
@@ -111,6 +113,7 @@ def _check_keys(node: yaml.Node, where: str, name: str) -> None:
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
                 raise ConfigError(f"{name}: line {_line(key.start_mark)}: {where or 'top level'}: keys must be text")
+            _check_text(key, where, name)
             if key.value in seen:
                 raise ConfigError(
                     f"{name}: line {_line(key.start_mark)}: {where or 'top level'}: "
@@ -118,6 +121,15 @@ def _check_keys(node: yaml.Node, where: str, name: str) -> None:
                 )
             seen.add(key.value)
             _check_keys(value, f"{where}.{key.value}" if where else str(key.value), name)
+
+
+def _check_text(node: yaml.ScalarNode, where: str, name: str) -> None:
+    """Refuse halves of characters, as an escape can write them: nothing that holds one can be written to a file."""
+    if any("\ud800" <= sign <= "\udfff" for sign in node.value):
+        raise ConfigError(
+            f"{name}: line {_line(node.start_mark)}: {where or 'top level'}: {shown(node.value)} holds half of a "
+            "character, which no file can hold; write it whole"
+        )
 
 
 def _line(mark: Any) -> int:

@@ -103,7 +103,7 @@ def apply(
         Unfinished: not everything could be put back; the recovery file is kept.
         TryLater: the disk is full or does not answer; all is as it was found.
     """
-    check(overlay, work.overlay, work.base)
+    check(overlay, work.overlay, work.base, work.copies)
     if recovery.exists():
         raise ApplyRefused(
             f"{recovery}: an earlier apply was cut off there, and nothing was changed now; mend that first "
@@ -116,7 +116,7 @@ def apply(
 
 def foreseen(overlay: Overlay, work: EvolveWork, checkout: Path) -> Applied:
     """Return what ``apply`` would do to a working tree as it is now; writes nothing, and raises as ``apply`` does."""
-    check(overlay, work.overlay, work.base)
+    check(overlay, work.overlay, work.base, work.copies)
     application = _Application(overlay.digest, checkout, checkout, FileExchange(), lambda _step, _path: None)
     return application.foreseen(places(overlay, work))
 

@@ -68,7 +68,7 @@ def compared(offer: Offer, repository: Repository) -> tuple[str, ...]:
         IntegrityFault: the sweep's commit does not hold what was measured.
         ApplyRefused: the branch has other files by now than at submit; the text says which.
     """
-    check(offer.overlay, offer.work.overlay, offer.work.base)
+    check(offer.overlay, offer.work.overlay, offer.work.base, offer.work.copies)
     wanted = places(offer.overlay, offer.work)
     expected = {path: was for path, (_, was) in wanted.items()}
     if different := _different(expected, repository.digests(offer.spec.commit, wanted)):

@@ -17,7 +17,6 @@ from pydantic import Field
 from outerloop_hpc.documents import Value
 from outerloop_hpc.evolve.applying.exchange import Exchange
 from outerloop_hpc.evolve.overlays import descent
-from outerloop_hpc.evolve.overlays.overlay import MOST_BYTES, content_digest
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 #: ``missing``: it was there at submit. ``unexpected``: it was not. ``drifted``: it has other bytes, or is no file.
@@ -100,7 +99,7 @@ class Tree:
         """
         try:
             with descent.folder_of(self.root, to.path) as (descriptor, name):
-                data, _ = descent.content(descriptor, name, to.path, MOST_BYTES)
+                now = descent.digest(descriptor, name, to.path)
                 same = os.path.samestat(os.fstat(descriptor), os.fstat(self.hold(to)[0]))
         except FileNotFoundError:
             return None if to.expected is None else ("missing", "is not there any more")
@@ -110,7 +109,7 @@ class Tree:
             return "unexpected", "is there, and was not at submit"
         if not same:
             return "drifted", "lies in a folder that was replaced meanwhile"
-        return None if content_digest(data) == to.expected else ("drifted", "has other bytes than at submit")
+        return None if now == to.expected else ("drifted", "has other bytes than at submit")
 
     def stage(self, to: Destination, data: bytes) -> None:
         """Write the candidate's bytes under the spare name, with the rights of the file whose place they take."""
@@ -217,7 +216,7 @@ class Tree:
     def _digest(folder: int, name: str) -> str | None:
         """Return the sha256 of a file; None when there is none, empty for what is none or cannot be read whole."""
         try:
-            return content_digest(descent.content(folder, name, name, MOST_BYTES)[0])
+            return descent.digest(folder, name, name)
         except FileNotFoundError:
             return None
         except descent.Strange:

@@ -78,7 +78,7 @@ def _frozen(occasion: Occasion, proposed: Proposed) -> ProposalFound:
 def _candidate(occasion: Occasion, draft: Draft, text: str) -> Candidate:
     """Check and freeze one draft; raises InvalidOverlay when it breaks the rules."""
     overlay = draft.take()
-    check(overlay, occasion.work.overlay, occasion.work.base)
+    check(overlay, occasion.work.overlay, occasion.work.base, occasion.work.copies)
     folder = candidates(occasion.context)
     freeze(overlay, folder)
     if text:

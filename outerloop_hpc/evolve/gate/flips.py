@@ -20,6 +20,8 @@ DRAWS = 20_000
 #: Patterns that tie in exact arithmetic must count as ties; it is far above rounding and far below any real difference.
 _TIE = 1e-12
 _BLOCK = 4096
+#: That are unpacked at once, however many pairs there are.
+_NUMBERS = 1 << 21
 
 
 def p_value(weights: Sequence[float], salt: str) -> float:
@@ -60,13 +62,14 @@ def _drawn_sums(weights: Sequence[float], salt: str) -> Any:
     np = numpy()
     patterns = _patterns(salt, len(weights))
     column = np.array(weights)
-    for begin in range(0, DRAWS, _BLOCK):
-        yield patterns[begin : begin + _BLOCK].astype(float) @ column
+    rows = max(1, min(_BLOCK, _NUMBERS // len(weights)))
+    for begin in range(0, DRAWS, rows):
+        yield np.unpackbits(patterns[begin : begin + rows], axis=1, count=len(weights)).astype(float) @ column
 
 
 @lru_cache(maxsize=8)
 def _patterns(salt: str, count: int) -> Any:
-    """Return drawn patterns, 0 or 1 of shape (draws, count).
+    """Return drawn patterns, eight bits a byte, of shape (draws, count / 8): unpacked, those of many pairs fill a node.
 
     They are the bits of an extendable hash and not of numpy's generator: its streams may change between versions, and
     a decision must be found again by a later one.
@@ -74,4 +77,4 @@ def _patterns(salt: str, count: int) -> Any:
     np = numpy()
     width = -(-count // 8)
     drawn = hashlib.shake_256(f"{salt}|{count}".encode()).digest(DRAWS * width)
-    return np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(DRAWS, width), axis=1, count=count)
+    return np.frombuffer(drawn, dtype=np.uint8).reshape(DRAWS, width)

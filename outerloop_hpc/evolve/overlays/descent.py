@@ -6,6 +6,7 @@ A path that was looked at and then opened by name may be another one by then; wh
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,8 @@ from pathlib import Path
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _PIECE = 1 << 20
+#: Of a file that is only compared, in bytes; a sparse one of any length is made in no time.
+_LARGEST = 1 << 32
 
 
 class Strange(Exception):  # noqa: N818 - states the finding
@@ -109,6 +112,29 @@ def content(parent: int, name: str, path: str, most: int) -> tuple[bytes, os.sta
     if (before.st_size, before.st_mtime_ns) != (len(data), after.st_mtime_ns):
         raise Strange(path, "changed while it was read")
     return data, after
+
+
+def digest(parent: int, name: str, path: str) -> str:
+    """Return the sha256 of a regular file in an open folder, which may be larger than what a candidate may bring.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        Strange: it is a link or no regular file, too large, or it changed while it was read.
+    """
+    with _closing(_open_file(name, parent, path)) as descriptor:
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
+            raise Strange(path, "is no regular file")
+        if before.st_size > _LARGEST:
+            raise Strange(path, f"holds more than the {_LARGEST} bytes that are read")
+        running, length = hashlib.sha256(), 0
+        while length <= before.st_size and (piece := os.read(descriptor, _PIECE)):
+            running.update(piece)
+            length += len(piece)
+        after = os.fstat(descriptor)
+    if (before.st_size, before.st_mtime_ns) != (length, after.st_mtime_ns):
+        raise Strange(path, "changed while it was read")
+    return running.hexdigest()
 
 
 def _read(descriptor: int, most: int) -> bytes:

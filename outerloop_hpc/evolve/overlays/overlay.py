@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from outerloop_hpc.errors import Exit, OuterloopError
 from outerloop_hpc.evolve.overlays.globs import allows, denies
-from outerloop_hpc.evolve.work import OverlayRules
+from outerloop_hpc.evolve.work import Copy, OverlayRules, copies_of
 from outerloop_hpc.target.scope import folded, path_problem
 
 #: Of any overlay, whatever its rules say: what ``OverlayRules`` may ask for at most.
@@ -83,26 +83,30 @@ def place_problem(path: str, rules: OverlayRules) -> str | None:
         return reason
     if len(path.encode()) > _MOST_PATH_BYTES:
         return f"is longer than {_MOST_PATH_BYTES} bytes"
-    denied = next((pattern for pattern in rules.deny if denies(pattern, path)), None)
-    if denied is not None:
+    if (denied := _denied(path, rules)) is not None:
         return f"is closed to candidates ({denied!r})"
     if not any(allows(pattern, path) for pattern in rules.allow):
         return f"lies outside of what candidates may change ({', '.join(rules.allow)})"
     return None
 
 
-def check(overlay: Overlay, rules: OverlayRules, base: Mapping[str, str]) -> None:
+def _denied(path: str, rules: OverlayRules) -> str | None:
+    return next((pattern for pattern in rules.deny if denies(pattern, path)), None)
+
+
+def check(overlay: Overlay, rules: OverlayRules, base: Mapping[str, str], copies: Sequence[Copy] = ()) -> None:
     """Make sure that an overlay is a candidate.
 
     Args:
         overlay: what was proposed.
         rules: of the sweep.
         base: sha256 of each incumbent file that the rules allow, by path.
+        copies: of the sweep; what could not be applied with them is not worth measuring.
 
     Raises:
         InvalidOverlay: with every reason.
     """
-    reasons = [*_bounds(overlay, rules), *_places(overlay, rules, base)]
+    reasons = [*_bounds(overlay, rules), *_places(overlay, rules, base), *_copied(overlay, rules, copies)]
     if not reasons and all(base.get(path) == content_digest(data) for path, data in overlay.files.items()):
         reasons = ["every file is the same as the incumbent's, so there is nothing to measure"]
     if reasons:
@@ -129,6 +133,17 @@ def _places(overlay: Overlay, rules: OverlayRules, base: Mapping[str, str]) -> I
         if reason is not None:
             yield f"{path!a} {reason}"
         files.add(folded(path))
+
+
+def _copied(overlay: Overlay, rules: OverlayRules, copies: Sequence[Copy]) -> Iterator[str]:
+    """Yield what is wrong with the further places of files, which no rule names."""
+    standing = dict(overlay.files)
+    for path, data in overlay.files.items():
+        for place in copies_of(path, copies):
+            if (denied := _denied(place, rules)) is not None:
+                yield f"{path!a} would be copied to {place!a}, which is closed to candidates ({denied!r})"
+            if standing.setdefault(place, data) != data:
+                yield f"{place!a} is to be a copy of two files that differ"
 
 
 def _collision(path: str, spelled: dict[tuple[str, ...], str], files: set[tuple[str, ...]]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from outerloop_hpc import effects, fsio
 from outerloop_hpc.errors import TryLater
 from outerloop_hpc.evolve.overlays import descent
 from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay, check
-from outerloop_hpc.evolve.work import OverlayRules
+from outerloop_hpc.evolve.work import Copy, OverlayRules
 from outerloop_hpc.target.scope import path_problem
 
 #: Folders count as entries, too; so many for each file that is allowed.
@@ -20,20 +20,21 @@ _ENTRIES_PER_FILE = 4
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def collect(folder: Path, rules: OverlayRules, base: Mapping[str, str]) -> Overlay:
+def collect(folder: Path, rules: OverlayRules, base: Mapping[str, str], copies: Sequence[Copy] = ()) -> Overlay:
     """Read what a proposer left, and make sure that it is a candidate.
 
     Args:
         folder: what it wrote, its paths those of the repository. Nobody writes there any more.
         rules: of the sweep.
         base: sha256 of each incumbent file that the rules allow, by path.
+        copies: of the sweep.
 
     Raises:
         InvalidOverlay: there is no such folder, or what is in it breaks the rules; the text says every reason.
         TryLater: it cannot be read now.
     """
     found = read(folder, rules)
-    check(found, rules, base)
+    check(found, rules, base, copies)
     return found
 
 
@@ -50,6 +51,10 @@ def read(folder: Path, rules: OverlayRules) -> Overlay:
         raise InvalidOverlay([f"{folder.name!a} is not there, or lost files while it was read"]) from error
     except descent.Strange as strange:
         raise InvalidOverlay([str(strange)]) from strange
+    except PermissionError as error:
+        # Whoever wrote it closed it; asked again, it would be as closed.
+        named = os.fspath(error.filename or folder.name)
+        raise InvalidOverlay([f"{named!a} cannot be opened: its rights do not allow it"]) from error
     except OSError as error:
         raise TryLater(f"{folder}: cannot be read: {error.strerror}; run again") from error
 

@@ -19,6 +19,7 @@ _ROW, _TOP, _BOTTOM = 44, 40, 44
 #: Tasks that are drawn, and pairs of one.
 _TASKS, _PAIRS = 40, 300
 _NAME = 22
+_NOTE = 18
 _TICKS = 5
 
 
@@ -73,12 +74,14 @@ def plot(found: GateDecision, name: str) -> str:
     marks = [0.0] if effect is None else [0.0, effect]
     axis = _Axis.over([*marks, *(value for line in lines for value in line.values())])
     height = _TOP + _ROW * len(lines) + _BOTTOM
-    width = _LEFT + _WIDTH + _RIGHT
-    about = f'role="img" aria-labelledby="{name}-title {name}-desc" viewBox="0 0 {width} {height}"'
+    width, left = _LEFT + _WIDTH + _RIGHT, list(_left_out(found))
+    whole = height + _NOTE * len(left)
+    about = f'role="img" aria-labelledby="{name}-title {name}-desc" viewBox="0 0 {width} {whole}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {about} font-family="sans-serif" font-size="12" fill="currentColor">',
         f'<title id="{name}-title">{_text(f"Paired differences of {found.policy.primary.name}")}</title>',
-        f'<desc id="{name}-desc">{_text(_described(scale, lines))}</desc>',
+        f'<desc id="{name}-desc">{_text(" ".join([*_described(scale, lines), *left]))}</desc>',
+        *(f'<text x="{_LEFT}" y="{height + _NOTE * number}">{_text(one)}</text>' for number, one in enumerate(left)),
         *_marks(scale, axis, effect, height),
         *(part for place, line in enumerate(lines) for part in _drawn(axis, line, _TOP + _ROW * (place + 0.5))),
         "</svg>",
@@ -96,11 +99,19 @@ def _lines(found: GateDecision) -> Iterator[_Line]:
         yield _Line("all tasks", (), found.mean, _end(scale, found.gain_low), _end(scale, found.gain_high))
 
 
+def _left_out(found: GateDecision) -> Iterator[str]:
+    """Say what is not drawn; the means, intervals and decisions rest on all."""
+    if (more := len(found.found) - _TASKS) > 0:
+        yield f"{more} more tasks are not drawn."
+    if any(task.compared > _PAIRS for task in found.found[:_TASKS]):
+        yield f"Of a task with more than {_PAIRS} pairs the first {_PAIRS} are drawn."
+
+
 def _end(scale: Scale, value: float | None) -> float | None:
     return None if value is None else asked(scale, value)
 
 
-def _described(scale: Scale, lines: Sequence[_Line]) -> str:
+def _described(scale: Scale, lines: Sequence[_Line]) -> list[str]:
     """Say in words what is drawn."""
     said = ["Each ring is one pair; right of the line at zero the candidate is better."]
     for line in lines:
@@ -111,7 +122,7 @@ def _described(scale: Scale, lines: Sequence[_Line]) -> str:
         if line.low is not None and line.high is not None:
             ends = f", interval {shown(scale, gain(scale, line.low))} to {shown(scale, gain(scale, line.high))}"
         said.append(f"{line.name}: mean gain {shown(scale, gain(scale, line.mean))}{ends}.")
-    return " ".join(said)
+    return said
 
 
 def _marks(scale: Scale, axis: _Axis, effect: float | None, height: int) -> Iterator[str]:

@@ -74,7 +74,7 @@ class Sweep(Part):
     metrics: Metrics = Metrics()
     repeats: Repeats = Repeats()
     unit: Literal["cell", "pair"] | None = None
-    parallel: int = Field(default=0, ge=0)
+    parallel: int = Field(default=0, ge=0, le=100_000)
     budget: Budget = Budget()
     gate: Gate = Gate()
     expires_days: int = Field(default=90, ge=1, le=90)
@@ -172,6 +172,11 @@ def _metric_problems(sweep: Sweep) -> Iterator[str]:
                 f"metrics.primary.{key}: needed, since the task {commands[0]!r} is a command; "
                 "only benchmarks of the contract bring one"
             )
+    if primary.scale == "ratio" and primary.min_effect >= 1:
+        yield (
+            f"metrics.primary.min_effect: below 1, a share of what the incumbent needs (0.05 is 5 %), found "
+            f"{primary.min_effect:g}; no candidate could be promoted for it"
+        )
     if primary.name is not None:
         by_name[primary.name] = "metrics.primary"
     for index, guardrail in enumerate(sweep.metrics.guardrails):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -83,11 +84,16 @@ class Parameter(Part):
         if self.kind == "choice":
             if bounds != (None, None) or self.log or not self.choices:
                 raise ValueError(f"{self.name}: a choice has choices, and neither low, high nor log")
+            # For the search, values that Python takes for equal are one, and what one gained would go to another.
+            if len(set(self.choices)) < len(self.choices):
+                raise ValueError(f"{self.name}: two choices are equal (also 1 beside true or 1.0); leave one out")
             return self
         if self.low is None or self.high is None or self.choices:
             raise ValueError(f"{self.name}: a number has low and high, and no choices")
         if self.low >= self.high:
             raise ValueError(f"{self.name}: low must be below high, found {self.low:g} and {self.high:g}")
+        if not math.isfinite(self.high - self.low):
+            raise ValueError(f"{self.name}: low and high are further apart than a double can say")
         if self.log and self.low <= 0:
             raise ValueError(f"{self.name}: with log, low must be above 0, found {self.low:g}")
         if self.kind == "int" and any(float(bound) != int(bound) for bound in (self.low, self.high)):

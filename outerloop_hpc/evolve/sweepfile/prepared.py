@@ -42,7 +42,8 @@ def prepare(sweep: Sweep, folder: Path, rules: works.OverlayRules, base: Mapping
     """
     match sweep.proposer:
         case Dirs() as dirs:
-            return _dirs(dirs, folder, rules, base)
+            copies = tuple(works.Copy(source=copy.source, to=copy.to) for copy in sweep.copies)
+            return _dirs(dirs, folder, rules, base, copies)
         case Grid() | AskTell() as filled:
             return _filled(filled, folder, rules, base)
         case Command() as command:
@@ -51,14 +52,16 @@ def prepare(sweep: Sweep, folder: Path, rules: works.OverlayRules, base: Mapping
             return Prepared(works.Agent(**agent.model_dump(exclude={"kind", "candidates"})))
 
 
-def _dirs(given: Dirs, folder: Path, rules: works.OverlayRules, base: Mapping[str, str]) -> Prepared:
+def _dirs(
+    given: Dirs, folder: Path, rules: works.OverlayRules, base: Mapping[str, str], copies: Sequence[works.Copy]
+) -> Prepared:
     overlays: list[Overlay] = []
     problems: list[str] = []
     named: dict[str, str] = {}
     for index, name in enumerate(given.folders):
         where = f"proposer.folders[{index}]: {name!a}"
         try:
-            overlay = collect(folder / name, rules, base)
+            overlay = collect(folder / name, rules, base, copies)
         except InvalidOverlay as refused:
             problems += (f"{where}: {reason}" for reason in refused.reasons)
             continue

@@ -94,6 +94,7 @@ class _Resolution:
         rules = self._rules(tasks, benchmarks)
         base = self._base(rules)
         self.problems += self._copies(base, rules)
+        rules = self._apart(base, rules)
         prepared = prepare(self.sweep, self.folder, rules, base)
         self.problems += prepared.problems
         metric = policy(self.sweep, {task.id: benchmarks.get(task.id) for task in tasks})
@@ -199,14 +200,30 @@ class _Resolution:
             places = {path: to for path in base for to in works.copies_of(path, (copy,))}
             if not places:
                 yield f"copies[{index}].from: {copy.source!r} is no file that candidates may change"
-            closed = next((path for path in rules.deny if denies(path, copy.to)), None)
-            if closed is not None:
-                yield f"copies[{index}].to: {copy.to!r} is closed to every candidate ({closed!r})"
+            for to in dict.fromkeys((copy.to, *places.values())):
+                if (closed := next((path for path in rules.deny if denies(path, to)), None)) is not None:
+                    yield f"copies[{index}].to: {to!r} is closed to every candidate ({closed!r})"
+                if to in base:
+                    yield f"copies[{index}].to: {to!r} is itself allowed by overlay.allow; deny it there"
             there = self._mirror.digests(self.seen.commit, tuple(places.values()))
             for path, to in places.items():
                 if there.get(to) != base[path]:
                     what = "is not there" if to not in there else f"differs from {path!r}"
                     yield f"copies[{index}].to: {to!r} {what} at {self.seen.commit[:12]}; mend the target first"
+
+    def _apart(self, base: dict[str, str], rules: works.OverlayRules) -> works.OverlayRules:
+        """Close the names at which a new file's copy would meet what is there already, and could never be applied."""
+        if not rules.may_add:
+            return rules
+        met = [
+            f"{copy.source}{entry.path.removeprefix(copy.to)}"
+            for copy in self.sweep.copies
+            for entry in self._entries
+            # What is closed already is looked at by its own name; the names of hidden files stay hidden.
+            if entry.path.startswith(f"{copy.to}/") and not any(denies(one, entry.path) for one in rules.deny)
+        ]
+        new = (path for path in met if path not in base)
+        return rules.model_copy(update={"deny": tuple(dict.fromkeys((*rules.deny, *new)))})
 
     def _task(self, task: Task, benchmark: Benchmark | None, metric: str, base: dict[str, str]) -> works.Task | None:
         """Pin one task; a problem is noted, and nothing returned."""

@@ -17,6 +17,8 @@ from outerloop_hpc.measure.command import split_command
 from outerloop_hpc.target.terms import RepositoryPath, SeedVariable
 
 _SECONDS = 7 * 86_400
+#: 64 TiB; sbatch takes no number that is much larger.
+_MEMORY_MB = 64 * 1024 * 1024
 
 
 def as_tuple(value: object) -> object:
@@ -104,7 +106,7 @@ def _options(value: object) -> object:
         problem = None if option in NAMED_OPTIONS - {"clusters"} else refused_option(str(option))
         if problem:
             raise ValueError(problem)
-        if not isinstance(given, str | int) or (isinstance(given, str) and not given.isprintable()):
+        if not isinstance(given, str | int) or (isinstance(given, str) and not (given.strip() and given.isprintable())):
             raise ValueError(f"{option}: must be a line of text, a whole number, true or false")
     return value
 
@@ -113,7 +115,7 @@ class Resources(Part):
     """What one array element asks for beyond ``jobs/cell.toml``; ``minutes`` is the walltime."""
 
     cpus: int | None = Field(default=None, ge=1, le=4096)
-    memory_mb: int | None = Field(default=None, ge=1)
+    memory_mb: int | None = Field(default=None, ge=1, le=_MEMORY_MB)
     gpus: int | None = Field(default=None, ge=0, le=64)
     minutes: int | None = Field(default=None, ge=1, le=_SECONDS // 60)
     options: Annotated[dict[str, str | int | bool], BeforeValidator(_options)] = Field(default_factory=dict)
@@ -206,7 +208,7 @@ class Gate(Part):
     """The rule that decides, and its levels."""
 
     kind: Literal["paired-v1", "medians-v5"] = "paired-v1"
-    level: float = Field(default=0.05, gt=0, lt=0.5)
+    level: float = Field(default=0.05, ge=1e-6, lt=0.5)
     screen_level: float = Field(default=0.2, gt=0, le=1)
     max_task_regression: float = Field(default=0.20, gt=0)
     harm_level: float = Field(default=0.10, gt=0, lt=1)

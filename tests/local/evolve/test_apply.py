@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import signal
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from outerloop_hpc import documents
 from outerloop_hpc.errors import TryLater
 from outerloop_hpc.evolve.applying.apply import ApplyRefused, Recovery, Unfinished, apply, foreseen, mend
 from outerloop_hpc.evolve.applying.exchange import Exchange, FileExchange
-from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay
+from outerloop_hpc.evolve.overlays.overlay import MOST_BYTES, InvalidOverlay, Overlay
 from outerloop_hpc.evolve.work import Copy, OverlayRules
 from tests.local.evolve import trees
 
@@ -88,6 +89,25 @@ def test_a_file_that_stays_as_it_was_is_compared_and_not_touched(checkout: Path,
     (checkout / "src/a.py").write_bytes(b"drifted\n")
     with pytest.raises(ApplyRefused, match="drifted"):
         apply(overlay, trees.work(), checkout, recovery)
+
+
+def test_a_file_larger_than_any_candidate_can_be_replaced_and_put_back(checkout: Path, recovery: Path) -> None:
+    """It was measured, and then refused as drifted although nobody had touched it."""
+    large = checkout / "src/deep/b.py"
+    os.truncate(large, MOST_BYTES + 1)
+    with large.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    work = trees.work(base={**trees.work().base, "src/deep/b.py": digest})
+
+    def fails(step: str, _path: str) -> None:
+        if step == "finish":
+            boom()
+
+    with pytest.raises(BoomError):
+        apply(trees.CANDIDATE, work, checkout, recovery, watch=fails)
+    assert (large.stat().st_size, recovery.exists()) == (MOST_BYTES + 1, False)
+    apply(trees.CANDIDATE, work, checkout, recovery)
+    assert large.read_bytes() == b"new b\n"
 
 
 def test_missing_unexpected_and_drifted_are_told_apart_all_at_once(checkout: Path, recovery: Path) -> None:

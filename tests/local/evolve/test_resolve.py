@@ -12,6 +12,7 @@ from outerloop_hpc.engine.layout import Layout
 from outerloop_hpc.engine.targets import Targets
 from outerloop_hpc.errors import UsageError
 from outerloop_hpc.evolve import work as works
+from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay, check
 from outerloop_hpc.evolve.sweepfile.document import load
 from outerloop_hpc.evolve.sweepfile.resolve import Resolved, resolve
 from tests.local.scratch import commit, git, new_source
@@ -288,6 +289,40 @@ _SRC = ('["**"]', '["src/**"]')
 )
 def test_a_copy_must_be_one(resolving: Resolver, copies: str, message: str) -> None:
     assert message in _said(resolving, _SRC, more=f"copies: {copies}\n")
+
+
+_FOLDER = "copies: [{from: src, to: shipped}]\n"
+
+
+def test_a_file_of_a_folder_that_is_copied_is_not_itself_one_that_candidates_bring(resolving: Resolver) -> None:
+    """Two contents for one place could be measured for weeks and never be applied."""
+    allowed = ('["**"]', '["src/solver.py", "shipped/*.py"]')
+    assert "copies[0].to: 'shipped/solver.py' is itself allowed" in _said(resolving, allowed, more=_FOLDER)
+
+
+def test_a_new_file_whose_copy_would_meet_another_file_is_closed_before_it_is_measured(
+    resolving: Resolver, source: Path
+) -> None:
+    """It could never be applied: what is at the further place was not there at submit for all that apply knows."""
+    (source / "shipped/extra.py").write_text("of the shipped one alone\n")
+    commit(source)
+    allowed = ('["**"]', '["src/solver.py", "src/extra*"], may_add: true')
+    work = resolving(allowed, more=_FOLDER).work
+    with pytest.raises(InvalidOverlay, match=r"'src/extra\.py' is closed"):
+        check(Overlay({"src/extra.py": b"new\n"}), work.overlay, work.base, work.copies)
+    check(Overlay({"src/extras.py": b"new\n"}), work.overlay, work.base, work.copies)
+
+
+def test_no_file_of_a_folder_is_copied_to_where_no_candidate_may_write(resolving: Resolver) -> None:
+    closed = ('["**"]', '["src/solver.py"], deny: [shipped/solver.py]')
+    assert "copies[0].to: 'shipped/solver.py' is closed to every candidate" in _said(resolving, closed, more=_FOLDER)
+
+
+def test_a_new_file_is_not_copied_to_where_no_candidate_may_write(resolving: Resolver) -> None:
+    allowed = ('["**"]', '["src/solver.py", "src/new/*"], deny: [shipped/new], may_add: true')
+    work = resolving(allowed, more=_FOLDER).work
+    with pytest.raises(InvalidOverlay, match="'src/new/a' would be copied to 'shipped/new/a', which is closed"):
+        check(Overlay({"src/new/a": b"new\n"}), work.overlay, work.base, work.copies)
 
 
 def test_a_copy_that_is_one_is_kept(resolving: Resolver) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -8,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from outerloop_hpc.errors import TryLater
+from outerloop_hpc.evolve.overlays import descent
 from outerloop_hpc.evolve.overlays.overlay import InvalidOverlay, Overlay, content_digest
-from outerloop_hpc.evolve.overlays.transfer import collect, differing, lay
+from outerloop_hpc.evolve.overlays.transfer import collect, differing, lay, read
 from outerloop_hpc.evolve.work import OverlayRules
 
 _RULES = OverlayRules(allow=("src/**",), max_files=3, max_bytes=100)
@@ -160,3 +162,18 @@ def test_a_candidate_that_changed_its_own_files_is_noticed(tmp_path: Path) -> No
     (tmp_path / "work/b").unlink()
     (tmp_path / "work/b").symlink_to("c")
     assert differing(overlay, tmp_path / "work") == ("a", "b")
+
+
+def test_a_file_that_its_proposer_closed_is_the_proposers_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was tried again as if a disk had failed, until the sweep stood still for a person."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/f").write_bytes(b"x")
+
+    def closed(*_args: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "f")
+
+    monkeypatch.setattr(descent, "content", closed)
+    with pytest.raises(InvalidOverlay, match="'f' cannot be opened: its rights"):
+        read(tmp_path / "a", OverlayRules(allow=("**",)))

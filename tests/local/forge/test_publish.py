@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from pathlib import Path
 
@@ -116,3 +117,11 @@ def test_a_program_whose_text_is_replaced_stays_a_program(layout: Layout) -> Non
     made = commit_on(mirror, parent, {"run.sh": b"#!/bin/bash\n"}, message="another", signature=signature)
     (change,) = mirror.changes(parent, made)
     assert (change.path, change.new_mode) == ("run.sh", 0o100755)
+
+
+def test_a_file_as_large_as_a_candidate_may_bring_can_be_proposed(layout: Layout) -> None:
+    """It was promoted and applied to working trees, and refused as a change for being longer than what is read."""
+    mirror = Repository(layout.mirrors / "iris.git")
+    parent, large = mirror.resolve("refs/outerloop/cand/x"), bytes(17 * 1024 * 1024)
+    made = commit_on(mirror, parent, {"large.bin": large}, message="m", signature=Signature("t", "t@l", SPEC.made_at))
+    assert mirror.digests(made, ["large.bin"]) == {"large.bin": hashlib.sha256(large).hexdigest()}

@@ -300,3 +300,34 @@ def test_a_full_disk_under_the_log_is_noted(checkout: Path) -> None:
     found = run(checkout, "print('{\"score\": 1}')", log=Path("/dev/full"))
     assert found.value == 1.0
     assert "No space left" in found.notes[0]
+
+
+def test_a_command_has_its_own_ending_where_whoever_started_the_job_ignores_the_end_of_children(checkout: Path) -> None:
+    """The kernel then keeps no status: a cell that had ended waited for its limit, and counted as its arm's failure."""
+    starter = textwrap.dedent("""
+        import os, signal, sys
+        from pathlib import Path
+        from outerloop_hpc.clock import SystemClock
+        from outerloop_hpc.supervision.child import Limits, run_child
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        ended = run_child(["sh", "-c", "exit 3"], env={"PATH": os.environ["PATH"]}, cwd=Path(sys.argv[1]),
+                          limits=Limits(8), log=None, clock=SystemClock())
+        print(ended.status, ended.ended_by)
+    """)
+    call = [sys.executable, "-c", starter, str(checkout)]
+    said = subprocess.run(call, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert said == "3 itself\n"
+
+
+def test_programs_that_fail_are_seen_to_fail_where_whoever_started_us_ignores_the_end_of_children() -> None:
+    """Python says 0 for a child whose status the kernel did not keep: a refused sbatch seemed to have been accepted."""
+    starter = textwrap.dedent("""
+        import atexit, signal, subprocess, sys
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        from outerloop_hpc.cli.main import main
+        atexit.register(lambda: print(subprocess.run(["false"], check=False).returncode))
+        sys.argv = ["outerloop-hpc", "--version"]
+        main()
+    """)
+    said = subprocess.run([sys.executable, "-c", starter], capture_output=True, text=True, check=True, timeout=60)
+    assert said.stdout.splitlines()[-1] == "1"

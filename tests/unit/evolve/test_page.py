@@ -9,12 +9,14 @@ import pytest
 
 from outerloop_hpc.engine.state import RunState
 from outerloop_hpc.evolve.findings import ArmFound, ProposalFound
+from outerloop_hpc.evolve.gate.decide import decide
 from outerloop_hpc.evolve.gate.decision import GateDecision
 from outerloop_hpc.evolve.gate.differences import gain
 from outerloop_hpc.evolve.gate.policy import GatePolicy, Metric, Repeats
 from outerloop_hpc.evolve.given import CellGiven
 from outerloop_hpc.evolve.reporting.page import page
 from outerloop_hpc.evolve.reporting.plot import plot
+from tests.unit.evolve.gate.made import pairs
 from tests.unit.evolve.past import RUN, A, B, Past, arm, candidate, costs, work
 from tests.unit.evolve.test_report import HOSTILE
 
@@ -135,6 +137,20 @@ def test_a_better_candidates_rings_are_right_of_zero_and_its_mean_is_where_it_mu
     per = (asked - zero) / 0.05129329438755058
     assert mean == pytest.approx(zero + said.mean * per, abs=0.5)
     assert gain("ratio", said.mean) == pytest.approx(0.1977, abs=1e-3)
+
+
+def test_what_is_not_drawn_is_said_in_the_drawing_and_in_its_words() -> None:
+    """A harmed task that came late in the alphabet was nowhere to be seen, and nothing told so."""
+    tasks = [f"t{number:02d}" for number in range(43)]
+    policy = GatePolicy(primary=Metric(name="seconds", direction="min"), repeats=Repeats(confirm=2, most=2))
+    found = decide(policy, pairs(dict.fromkeys(tasks, (80.0, 81.0))), tasks=tasks, generation=0, look=1, salt="s")
+    root = drawn(found)
+    note = "3 more tasks are not drawn."
+    (told,) = of(root, "desc")
+    assert note in (told.text or "")
+    (shown,) = [one for one in of(root, "text") if one.text == note]
+    assert float(shown.get("y", "nan")) < float(root.get("viewBox", "").split()[3])
+    assert "not drawn" not in plot(promoted()[1], "p")
 
 
 def test_nothing_is_drawn_where_no_pair_was_compared() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import sys
+import tracemalloc
 from itertools import product
 
 import pytest
@@ -46,10 +47,22 @@ def test_beyond_sixteen_drawn_patterns_stand_for_all() -> None:
 
 
 def test_each_drawn_sign_is_as_likely_as_the_other() -> None:
-    patterns = flips._patterns("salt", 30)
+    patterns = libraries.numpy().unpackbits(flips._patterns("salt", 30), axis=1, count=30)
     assert patterns.shape == (flips.DRAWS, 30)
     # Five standard errors of a share of one half.
     assert abs(patterns.mean(axis=0) - 0.5).max() < 5 * 0.5 / math.sqrt(flips.DRAWS)
+
+
+def test_many_pairs_are_decided_in_little_memory() -> None:
+    """What was drawn for 16,000 pairs took 1 GB, more than a gate's job has."""
+    chance = random.Random(1)
+    weights = [chance.gauss(0.01, 1) for _ in range(4000)]
+    tracemalloc.start()
+    try:
+        assert 0 < flips.p_value(weights, "many") < 1
+        assert tracemalloc.get_traced_memory()[1] < 64 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
 
 
 def test_sixteen_differences_are_still_exact() -> None:
