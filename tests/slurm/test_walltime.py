@@ -25,7 +25,7 @@ def test_a_job_at_its_walltime_ends_itself_or_is_killed_and_is_timed_out_either_
     with Frozen(project.process_of(project.holder(killed)).host_pid) as hanging:
         (state,) = project.settle(itself)
         assert outcomes_of(project.state(killed)) == [["open"]]
-        project.wait(hanging.gone, "Slurm to kill it", 150)
+        project.wait(hanging.gone, "Slurm to kill it")
     states = [state, *project.settle(killed, woken)]
 
     assert [outcomes_of(one) for one in states] == [[["timed_out"]]] * 3
