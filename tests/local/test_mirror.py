@@ -212,7 +212,7 @@ def test_a_lock_of_somebody_else_is_waited_for_and_never_removed(source: Path, m
     time.sleep(0.3)
     assert lock.exists()
     lock.unlink()
-    worker.join(30)
+    worker.join(120)
     assert done == [head]
 
 
