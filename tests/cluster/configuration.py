@@ -10,7 +10,7 @@ MEMORY_MB = 16000
 #: Slurm's own default end of the id range.
 MAX_JOB_ID = 67043328
 #: Seconds after which the controller gives up a silent slurmd.
-SLURMD_TIMEOUT_S = 20
+SLURMD_TIMEOUT_S = 30
 #: Slurm's own default, too: tests requeue, cancel and look at jobs that ended a while ago.
 MIN_JOB_AGE_S = 300
 
