@@ -40,6 +40,7 @@ def test_what_reached_a_hanging_controller_is_adopted_once_when_it_goes_on(proje
 
     cluster.controller_thaw()
     project.configure(slurm={"timeout_s": 60, "submit_timeout_s": 180})
+    project.wait(lambda: len(project.bought()) == 3, "what reached the controller")
     states = project.settle(measured, stopped, late)
     assert [outcomes_of(state) for state in states] == [[["done"]], [["withdrawn"]], [["done"]] * 5]
     assert values_of(states[0]) == {"1": 2.5}
