@@ -12,7 +12,7 @@ import pytest
 from tests.local.driver import Driver
 from tests.local.site import EVALUATE, PATIENT_CONTRACT, Site, new_site, tiny_target, wait_for
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
 
 SLOW = "import time\ntime.sleep(600)\n"
 AT_ONCE = "[housekeeping]\ngrace_hours = 0\n"

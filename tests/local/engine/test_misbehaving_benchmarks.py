@@ -15,7 +15,7 @@ from tests.local.driver import Driver
 from tests.local.site import CONTRACT_OF, Site, document, new_site, tiny_target, wait_for
 from tests.local.steward.markdown import outline
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
 
 EVALUATE = """\
 import json, os, pathlib, signal, sys, time
