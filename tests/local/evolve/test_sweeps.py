@@ -118,7 +118,15 @@ def test_a_candidate_that_changes_nothing_is_not_promoted(sweeps: Sweeps) -> Non
 
 
 def test_a_sweep_that_was_stopped_half_way_measures_no_finished_cell_again(sweeps: Sweeps) -> None:
-    site, file = sweeps.site, sweeps.file(0.8, candidates=1)
+    site, file, hold = sweeps.site, sweeps.file(0.8, candidates=1), sweeps.log.with_name("hold")
+    # Of the second task only the screening comes to its end: the sweep is half way until it is stopped.
+    waiting = (
+        f"while os.environ['OL_TASK'] == 'two' and os.path.exists({str(hold)!r}) and open({str(sweeps.log)!r}).read()"
+        ".count('two ') > 4:\n    time.sleep(0.1)\nprint(json"
+    )
+    evaluate = EVALUATE.format(log=str(sweeps.log), wobble=SETTLED)
+    site.change(f"import time\n{evaluate.replace('print(json', waiting)}")
+    hold.touch()
     run = site.cli("evolve", "submit", file).out.strip()
 
     def half() -> bool:
@@ -130,6 +138,7 @@ def test_a_sweep_that_was_stopped_half_way_measures_no_finished_cell_again(sweep
     assert sweeps.verdict(run)["phase"] == "parked"
     site.cli("advance", run, expect=(20,))
     site.cli("evolve", "cancel", run, "--reason", "again", expect=(2,))
+    hold.unlink()
     site.cli("evolve", "resume", run, "--reason", "it is free")
     assert site.cli("evolve", "watch", run, "--wait", "500").err.endswith("at most 0.05\n")
     assert sweeps.verdict(run)["ending"] == "promoted"
