@@ -21,7 +21,7 @@ from tests.cluster.venv import CHECKOUT
 pytestmark = pytest.mark.slurm
 
 
-def submit(cluster: Cluster, *options: str, script: str = "sleep 300", user: str = "alice") -> str:
+def submit(cluster: Cluster, *options: str, script: str = "sleep 3000", user: str = "alice") -> str:
     argv = ["sbatch", "--parsable", f"--chdir={SHARED}", *options]
     return cluster.check(argv, user=user, stdin=f"#!/bin/bash\n{script}\n").strip()
 
@@ -122,25 +122,25 @@ def _sleeps(cluster: Cluster) -> list[str]:
 
 
 def test_node_down_leaves_jobs_and_is_noticed_by_the_controller(cluster: Cluster) -> None:
-    job = submit(cluster, "--nodelist=n3", "--no-requeue", script="sleep 300.25")
+    job = submit(cluster, "--nodelist=n3", "--no-requeue", script="sleep 3000.25")
     wait_running(cluster, job)
-    cluster.machine.wait_until(lambda: "300.25" in _sleeps(cluster), "the job's own process")
+    cluster.machine.wait_until(lambda: "3000.25" in _sleeps(cluster), "the job's own process")
     cluster.node_down("n3")
-    assert "300.25" in _sleeps(cluster)
+    assert "3000.25" in _sleeps(cluster)
     cluster.machine.wait_until(lambda: cluster.node_states()["n3"].endswith("*"), "n3 not responding")
     cluster.node_up("n3")
     assert not cluster.node_states()["n3"].endswith("*")
 
 
 def test_node_crash_kills_its_jobs_and_no_others(cluster: Cluster) -> None:
-    doomed = submit(cluster, "--nodelist=n3", "--no-requeue", script="sleep 301.5")
-    spared = submit(cluster, "--nodelist=n1", script="sleep 302.5")
+    doomed = submit(cluster, "--nodelist=n3", "--no-requeue", script="sleep 3001.5")
+    spared = submit(cluster, "--nodelist=n1", script="sleep 3002.5")
     wait_running(cluster, doomed)
     wait_running(cluster, spared)
     cluster.node_crash("n3")
     running = [p.argv for p in cluster.machine.processes()]
-    assert ("sleep", "301.5") not in running
-    assert ("sleep", "302.5") in running
+    assert ("sleep", "3001.5") not in running
+    assert ("sleep", "3002.5") in running
     cluster.node_up("n3")
     wait_accounted(cluster, doomed, ["NODE_FAIL"])
     assert state_in_queue(cluster, spared) == "RUNNING"
