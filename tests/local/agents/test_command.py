@@ -124,6 +124,7 @@ def test_a_session_that_the_job_stops_is_no_session_of_any_kind(desk: Desk) -> N
 
 
 def test_it_may_end_in_order_when_it_is_asked_to(desk: Desk) -> None:
+    # By its turns, which come when it is ready for the signal; the last few bytes wait for more, as half a key might.
     script = (
         "import json, signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: (open('saved', 'w').close(), sys.exit(0)))\n"
