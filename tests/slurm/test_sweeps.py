@@ -12,7 +12,7 @@ import pytest
 from outerloop_hpc.engine import events as ev
 from outerloop_hpc.engine.state import RunState
 from tests.cluster.cluster import Cluster
-from tests.cluster.configuration import NODES
+from tests.cluster.configuration import CPUS, NODES
 from tests.slurm.project import PATIENT, Project
 
 _RATES = {"incumbent": 1.0, "candidate": 0.8}
@@ -149,8 +149,10 @@ def test_killed_preempted_timed_out_and_lost_cells_and_a_stop_change_no_decision
     project.pass_until(lambda: len(project.patients()) == 3, "three cells in their traps")
     holders = {word: sweeps.holder(disturbed, *cell) for word, cell in hurt.items()}
     project.kill_job(holders["killed"])
+    # All of the node but what the other hanging cell may have of it: nobody makes room with that one.
+    cpus = CPUS - (holders["lost"]["host"] == "n2")
     better = cluster.check(
-        ["sbatch", "--parsable", "-p", "main", "-w", "n2", "--exclusive", "--chdir=/tmp", "--wrap", "sleep 3000"],
+        ["sbatch", "--parsable", "-p", "main", "-N1", "-w", "n2", f"-n{cpus}", "--chdir=/tmp", "--wrap", "sleep 3000"],
         user="bob",
     ).strip()
     queued = ["squeue", "-h", "-j", better, "-o", "%T"]
