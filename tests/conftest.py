@@ -24,8 +24,9 @@ TRIED = "tried"
 #: pytest's words for reports, mildest first.
 _WORDS = ((("passed", "xfailed"), "passed"), (("skipped",), "skipped"), (("failed", "error"), "failed"))
 _HERE = Path(__file__).parent
-#: Seconds for one test on a cluster; the cluster's own start and builds are not counted.
-_SLURM_LIMIT_S = 600
+#: Seconds for one test on a cluster, several times what the longest takes while nothing else runs; the cluster's own
+#: start and builds are not counted.
+_SLURM_LIMIT_S = 1200
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,7 +13,7 @@ from outerloop_hpc.process import Finished
 from tests.cluster import cache
 from tests.cluster.configuration import MAX_JOB_ID, NODES, Settings
 from tests.cluster.daemons import Daemons
-from tests.cluster.machine import SOURCE, VENV, Bind, Machine, Plan, Spawned
+from tests.cluster.machine import PATIENCE_S, SOURCE, VENV, Bind, Machine, Plan, Spawned
 from tests.cluster.rootfs import Recipe, root
 from tests.cluster.venv import CHECKOUT, venv
 
@@ -24,7 +24,7 @@ IMAGES = "/opt/outerloop/images"
 _READY_STATES = {"idle", "mixed", "allocated", "completing"}
 #: A node is away at least so long: the controller does not notice a new start in the second of the last one.
 _BOOT_S = 2.5
-_LIMIT_S = 90.0
+_LIMIT_S = 240.0
 
 
 class Cluster:
@@ -78,7 +78,7 @@ class Cluster:
         *,
         user: str = "root",
         env: Mapping[str, str] | None = None,
-        timeout: float = 60.0,
+        timeout: float = PATIENCE_S,
         cwd: str | None = None,
         stdin: str | None = None,
     ) -> Finished:
@@ -96,7 +96,7 @@ class Cluster:
         argv: Sequence[str],
         *,
         user: str = "root",
-        timeout: float = 60.0,
+        timeout: float = PATIENCE_S,
         cwd: str | None = None,
         stdin: str | None = None,
     ) -> str:
@@ -197,6 +197,13 @@ class Cluster:
         """Start slurmctld; returns when it answers."""
         self._daemons.start_controller()
         self._down.discard("controller")
+
+    def save_jobs(self, job: str) -> None:
+        """Wait until the controller has saved its jobs; it does so seconds after a change, which ``job`` gets."""
+        self.check(["touch", "/run/before"])
+        self.check(["scontrol", "update", f"jobid={job}", "comment=saved"])
+        newer = ["test", "/var/spool/slurmctld/job_state", "-nt", "/run/before"]
+        self.machine.wait_until(lambda: self.run(newer).ok, "saved jobs")
 
     def controller_freeze(self) -> None:
         """Suspend slurmctld: it takes connections and answers none, so that every command hangs."""

@@ -10,7 +10,9 @@ MEMORY_MB = 16000
 #: Slurm's own default end of the id range.
 MAX_JOB_ID = 67043328
 #: Seconds after which the controller gives up a silent slurmd.
-SLURMD_TIMEOUT_S = 20
+SLURMD_TIMEOUT_S = 30
+#: Slurm's own default, too: tests requeue, cancel and look at jobs that ended a while ago.
+MIN_JOB_AGE_S = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Settings:
     """
 
     accounting: bool = True
-    min_job_age: int = 60
+    min_job_age: int = MIN_JOB_AGE_S
     first_job_id: int = 1
     max_job_id: int = MAX_JOB_ID
 

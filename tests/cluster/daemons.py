@@ -18,7 +18,7 @@ _FOLDERS = {
     "mysql": ("/run/mysqld", "/run/mariadbd", "/var/lib/mysql"),  # bookworm's socket is in one, sid's in the other
     "root": ("/etc/slurm", *(f"/var/spool/slurmd.{node}" for node in NODES)),
 }
-_LIMIT_S = 60.0
+_LIMIT_S = 240.0
 
 
 class Daemons:

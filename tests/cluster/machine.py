@@ -27,7 +27,9 @@ from tests.cluster.processes import Process, child_of, namespace, processes_in
 SOURCE = "/opt/outerloop/src"
 VENV = "/opt/outerloop/venv"
 PATH = f"{VENV}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_START_LIMIT_S = 60.0
+_START_LIMIT_S = 240.0
+#: Seconds for a command, or for a condition to become true, unless told: what a machine needs on which all tiers run.
+PATIENCE_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Spawned:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, sig)
 
-    def wait(self, timeout: float = 60.0) -> Finished:
+    def wait(self, timeout: float = PATIENCE_S) -> Finished:
         """Wait for its end (at the limit it is killed) and return what it said."""
         timed_out = False
         try:
@@ -160,7 +162,7 @@ class Machine:
         *,
         user: str = "root",
         env: Mapping[str, str] | None = None,
-        timeout: float = 60.0,
+        timeout: float = PATIENCE_S,
         cwd: str | None = None,
         stdin: str | None = None,
     ) -> Finished:
@@ -202,7 +204,7 @@ class Machine:
         argv: Sequence[str],
         *,
         user: str = "root",
-        timeout: float = 60.0,
+        timeout: float = PATIENCE_S,
         cwd: str | None = None,
         stdin: str | None = None,
     ) -> str:
@@ -238,7 +240,11 @@ class Machine:
         return processes_in(self._pid_namespace)
 
     def end(
-        self, chosen: Callable[[Process], bool], what: str, sig: signal.Signals = signal.SIGKILL, timeout: float = 60.0
+        self,
+        chosen: Callable[[Process], bool],
+        what: str,
+        sig: signal.Signals = signal.SIGKILL,
+        timeout: float = PATIENCE_S,
     ) -> None:
         """Send a signal to the chosen processes, also to those that they start meanwhile, and wait until none is left.
 
@@ -260,7 +266,7 @@ class Machine:
         except AssertionError as error:
             raise AssertionError(f"{error}; left: {[p for p in self.processes() if chosen(p)]}") from None
 
-    def wait_until(self, condition: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
+    def wait_until(self, condition: Callable[[], bool], what: str, timeout: float = PATIENCE_S) -> None:
         """Poll ``condition``.
 
         Raises:

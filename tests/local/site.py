@@ -23,7 +23,7 @@ from tests.local.scratch import commit, new_source
 CHECKOUT = Path(outerloop_hpc.__file__).parents[1]
 CLI = (sys.executable, "-m", "outerloop_hpc.cli.main")
 #: Generous: it is only ever reached by a test that fails.
-PATIENCE_S = 90.0
+PATIENCE_S = 240.0
 
 CONTRACT = """\
 benchmarks:
@@ -41,6 +41,9 @@ scope:
 steward:
   allowed: [evaluate.py]
 """
+
+#: For benchmarks that a test holds: their own limit is not reached meanwhile, however slow the machine is.
+PATIENT_CONTRACT = CONTRACT.replace("eval_minutes: 1", "eval_minutes: 5")
 
 #: Another one, with the benchmarks that are put in.
 CONTRACT_OF = """\

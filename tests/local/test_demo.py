@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1800)]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-LIMIT_S = 280
+LIMIT_S = 1700
 
 
 def demo(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -50,7 +50,7 @@ class Site:
 
     def run(self, argv: list[str], **env: str) -> subprocess.CompletedProcess[str]:
         environ = {"PATH": f"{self.prefix}/bin:/usr/bin:/bin", **env}
-        return subprocess.run(argv, env=environ, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(argv, env=environ, capture_output=True, text=True, check=False, timeout=240)
 
     def calls(self) -> list[str]:
         return self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
@@ -118,7 +118,7 @@ def test_the_preamble_is_silent_and_may_be_sourced_twice(site: Site, shell: str,
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=240,
     )
     first, second = done.stdout.splitlines()
     assert (done.stderr, first) == ("", second)

@@ -74,7 +74,7 @@ def test_the_proposer_writes_one_better_function_and_has_no_second_idea(solver: 
     ("sweep", "status", "said"),
     [("noise", 3, "kept: "), ("function", 0, "promoted: "), ("parameters", 0, "promoted: ")],
 )
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_real_evidence_promotes_what_is_better_and_not_what_is_noise(
     tmp_path: Path, sweep: str, status: int, said: str
 ) -> None:

@@ -26,7 +26,7 @@ class Held:
 
         self._project.wait(there, f"a command at {self._folder}")
 
-    def finish(self, status: int, limit_s: float = 120.0) -> Finished:
+    def finish(self, status: int, limit_s: float = 400.0) -> Finished:
         """Let it go on, wait for its end and expect its exit status."""
         self._project.cluster.check(["touch", f"{self._folder}/on"], user=self._project.user)
         done = self._command.wait(limit_s)

@@ -26,7 +26,7 @@ _DIFFERS = (
 DIFFERS = frozenset(_DIFFERS.split())
 _TIMES = frozenset({"Submit", "Eligible", "Start", "End"})
 _BETWEEN = "\x1f~"
-_LIMIT_S = 120.0
+_LIMIT_S = 300.0
 _UNKNOWN = "999999"
 
 Row = dict[str, str]
@@ -93,7 +93,7 @@ class Told:
 
     def submit(self, name: str, script: str, *options: str) -> None:
         """Submit a job that must be taken."""
-        fixed = ("--parsable", "--chdir=/tmp", "--output=/dev/null", "--time=10", f"--job-name={name}")
+        fixed = ("--parsable", "--chdir=/tmp", "--output=/dev/null", "--time=60", f"--job-name={name}")
         said = self.place.call(("sbatch", *fixed, *options, f"--wrap={script}"), {})
         assert said.status == 0, said
         self.jobs[name] = said.out.strip()
@@ -202,10 +202,10 @@ def _queued_and_running(told: Told) -> None:
     told.submit("short", "true")
     told.submit("fails", "exit 3")
     told.submit("high", "exit 200")
-    told.submit("long", "sleep 300")
-    told.submit("long-array", "sleep 300", "--array=0-4%2")
-    told.submit("long-again", "sleep 300")
-    told.submit("long-never", "sleep 300", "--no-requeue")
+    told.submit("long", "sleep 3000")
+    told.submit("long-array", "sleep 3000", "--array=0-4%2")
+    told.submit("long-again", "sleep 3000")
+    told.submit("long-never", "sleep 3000", "--no-requeue")
     told.submit("held", "true", "--hold")
     told.submit("later", "true", "--begin=now+1800")
     told.submit("after", "true", f"--dependency=afterany:{told.jobs['long']}")
@@ -219,6 +219,8 @@ def _queued_and_running(told: Told) -> None:
     for name, reason in (("held", "JobHeldUser"), ("later", "BeginTime"), ("after", "Dependency")):
         told.until(reason, lambda name=name, reason=reason: told.reasons(name) == {f"PENDING {reason}"})  # type: ignore[misc]
     told.until("a limit", lambda: "PENDING JobArrayTaskLimit" in told.reasons("long-array"))
+    # Accounting hears of an end before the controller has heard of all that follows it.
+    told.until("nothing in between", lambda: not [row for row in told.queue() if row["T"] == "COMPLETING"])
     told.rows["queue, all kinds"] = told.queue()
     told.rows["accounting, all kinds"] = told.accounting()
     told.rows["accounting, without -D"] = told.accounting("-j", ",".join(told.jobs.values()))

@@ -24,6 +24,8 @@ from tests.cluster.processes import Process
 TOOL = ("python", "-m", "outerloop_hpc.cli.main")
 #: What a patient benchmark calls itself while it waits to be released.
 PATIENT = "ol-patient"
+#: Seconds that a test waits for a condition: rows and starts come a minute late while all tiers run on two cores.
+PATIENCE_S = 400.0
 
 #: Small, so that tests are quick; long enough for what Slurm itself is late with. Every pass asks.
 WINDOWS: Mapping[str, int] = {
@@ -33,7 +35,7 @@ WINDOWS: Mapping[str, int] = {
     "submit_lag_s": 8,
     "skew_s": 1,
     "backoff_s": 1,
-    "archive_wait_s": 60,
+    "archive_wait_s": 240,
     "min_interval_s": 0,
     "ask_again_s": 0,
 }
@@ -41,7 +43,7 @@ WINDOWS: Mapping[str, int] = {
 _CONTRACT = """\
 benchmarks:
   - {name: quick, command: python3 evaluate.py, metric: score, direction: max, seed_env: SEED, eval_minutes: 2}
-  - {name: patient, command: python3 evaluate.py --wait, metric: score, direction: max, seed_env: SEED, eval_minutes: 2}
+  - {name: patient, command: python3 evaluate.py --wait, metric: score, direction: max, seed_env: SEED, eval_minutes: 5}
   - {name: endless, command: sleep 3600, metric: score, direction: max, eval_minutes: 1}
 scope: {allowed: [solver.py]}
 steward: {allowed: [evaluate.py]}
@@ -143,18 +145,22 @@ class Project:
 
     # --- running the tool
 
-    def tool(self, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 240.0) -> Finished:
+    def tool(self, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 600.0) -> Finished:
         """Run one command of the tool as alice."""
         variables = {**self.env, **(env or {})}
         return self.cluster.run([*TOOL, *arguments], user=self.user, cwd=self.folder, env=variables, timeout=timeout)
 
     def hurry(self) -> None:
-        """Let Slurm's commands give up a silent controller after two seconds instead of ten."""
+        """Let Slurm's commands give up a silent controller sooner, until ``take_time``: a busy one is late, too."""
         patient = self.cluster.read("/etc/slurm/slurm.conf")
-        self.write("slurm.conf", patient + "MessageTimeout=2\n")
+        self.write("slurm.conf", patient + "MessageTimeout=5\n")
         self.env["SLURM_CONF"] = f"{self.folder}/slurm.conf"
 
-    def script(self, name: str, *arguments: str, timeout: float = 240.0) -> Finished:
+    def take_time(self) -> None:
+        """Undo ``hurry``."""
+        self.env.pop("SLURM_CONF", None)
+
+    def script(self, name: str, *arguments: str, timeout: float = 600.0) -> Finished:
         """Run one of the helpers in ``inside/`` as alice."""
         argv = ["python", f"{SOURCE}/tests/slurm/inside/{name}.py", *arguments]
         return self.cluster.run(argv, user=self.user, cwd=self.folder, timeout=timeout)
@@ -245,21 +251,26 @@ class Project:
         return [(row["outcome"], row["state"]) for row in rows]
 
     def bought(self, named: str = "ol.") -> list[str]:
-        """Base ids of all jobs (an array is one) that accounting has seen of this project, by their job name."""
+        """Base ids of all jobs (an array is one) of this project, by their job name.
+
+        Those that accounting knows, and those that only the controller knows: rows may come a minute late.
+        """
         window = ["-a", "-S", "now-1day", "-E", "now+1day"]
-        argv = ["sacct", "-n", "-P", "-X", "-D", *window, "-o", "jobid,workdir,jobname"]
-        jobs = (line.split("|", 2) for line in self.cluster.check(argv).splitlines())
+        accounting = ["sacct", "-n", "-P", "-X", "-D", *window, "-o", "jobid,workdir,jobname"]
+        queue = ["squeue", "-h", "-a", "-t", "all", "-o", "%F|%Z|%j"]
+        lines = [line for argv in (accounting, queue) for line in self.cluster.check(argv).splitlines()]
+        jobs = (line.split("|", 2) for line in lines)
         ours = (job for job, at, name in jobs if at.startswith(f"{self.folder}/") and name.startswith(named))
         return sorted({re.split(r"[_.]", job)[0] for job in ours}, key=int)
 
     # --- waiting
 
-    def wait(self, condition: Callable[[], bool], what: str, timeout: float = 120.0) -> None:
+    def wait(self, condition: Callable[[], bool], what: str, timeout: float = PATIENCE_S) -> None:
         """Wait for a condition."""
         self.cluster.machine.wait_until(condition, what, timeout)
 
     def pass_until(
-        self, condition: Callable[[], bool], what: str, statuses: Sequence[int] = (0, 20), timeout: float = 180.0
+        self, condition: Callable[[], bool], what: str, statuses: Sequence[int] = (0, 20), timeout: float = PATIENCE_S
     ) -> None:
         """Make passes until a condition holds; each must end with one of these exit statuses."""
 

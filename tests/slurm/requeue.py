@@ -11,19 +11,19 @@ def allow_requeue(project: Project, job: str) -> None:
 
 
 def requeue(project: Project, job: str) -> None:
-    """Put a job back into the queue; returns when it waits there for its next start, two minutes from now."""
+    """Put a job back into the queue; returns when it waits there until ``start_now``."""
     project.cluster.check(["scontrol", "requeue", job])
     wait_requeued(project, job)
 
 
 def wait_requeued(project: Project, job: str) -> None:
-    """Wait until a job is back in the queue."""
+    """Wait until a job is back in the queue, and let it stay there: Slurm itself would start it after two minutes."""
     project.wait(lambda: "PENDING BeginTime" in _seen(project, job), f"job {job} back in the queue")
+    project.cluster.check(["scontrol", "update", f"jobid={job}", "starttime=now+1hour"])
 
 
 def start_now(project: Project, job: str) -> None:
-    """Spare a requeued job the rest of its two minutes; returns when it has begun to run again."""
-    wait_requeued(project, job)
+    """Start a job that ``wait_requeued`` has seen; returns when it has begun to run again."""
     project.cluster.check(["scontrol", "update", f"jobid={job}", "starttime=now"])
     project.wait(lambda: "PENDING" not in _seen(project, job), f"job {job} started again")
 

@@ -64,7 +64,7 @@ def flow(cluster: Cluster, containment: str) -> Flow:
     after = project.commit("Linear discriminants")
     project.done("tick", env=OUTER_JOB)
     (second,) = set(project.runs()) - {first}
-    assert project.tool("advance", second, "--wait", "120", env=OUTER_JOB).status == 0
+    assert project.tool("advance", second, "--wait", "500", env=OUTER_JOB).status == 0
     project.settle(second)
     return Flow(project, first, second, (before, after))
 
@@ -181,8 +181,12 @@ def test_wake_jobs_close_a_run_without_any_further_tick_and_end_well(project: Pr
     assert authors <= {"n1", "n2", "n3"}
     project.wait(lambda: not project.cluster.jobs(), "the end of the wake job")
     (wake,) = (job for job in project.bought() if job not in project.submission(run).job_id)
-    project.wait(lambda: _sacct(project, wake)[wake]["State"] not in {"RUNNING", "PENDING"}, "its accounting row")
-    assert _sacct(project, wake)[wake]["State"] == "COMPLETED"
+
+    def state() -> str:
+        return _sacct(project, wake).get(wake, {}).get("State", "RUNNING")
+
+    project.wait(lambda: state() not in {"RUNNING", "PENDING"}, "its accounting row")
+    assert state() == "COMPLETED"
 
 
 def _sacct(project: Project, jobs: str) -> dict[str, dict[str, str]]:

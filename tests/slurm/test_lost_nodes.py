@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outerloop_hpc.engine import events as ev
 from tests.slurm.project import Project, outcomes_of, values_of
-from tests.slurm.requeue import allow_requeue, start_now
+from tests.slurm.requeue import allow_requeue, start_now, wait_requeued
 
 
 def test_jobs_of_a_crashed_node_are_tried_elsewhere_or_go_on_where_slurm_requeues_them(project: Project) -> None:
@@ -22,6 +22,7 @@ def test_jobs_of_a_crashed_node_are_tried_elsewhere_or_go_on_where_slurm_requeue
     lines = project.rows("reconcile")
     assert [one["rule"] for one in lines] == ["queue.alive"] * 2, "nobody has noticed yet, so nothing may be concluded"
     cluster.node_up("n1")
+    wait_requeued(project, again)
     project.pass_until(lambda: len(project.state(lost).submissions) == 2, "a second try")
     project.release(1)
     (state,) = project.settle(lost)

@@ -21,13 +21,13 @@ def test_preempted_jobs_are_measured_again_and_count_once(project: Project) -> N
     jobs = [project.submission(run).job_id for run in (cancelled, refusing, requeued)]
     allow_requeue(project, jobs[2])
     better = cluster.check(
-        ["sbatch", "--parsable", "-p", "main", "-w", "n2", "--exclusive", "--chdir=/tmp", "--wrap", "sleep 600"],
+        ["sbatch", "--parsable", "-p", "main", "-w", "n2", "--exclusive", "--chdir=/tmp", "--wrap", "sleep 3000"],
         user="bob",
     ).strip()
+    wait_requeued(project, jobs[2])
     project.pass_until(
         lambda: [len(project.state(run).submissions) for run in (cancelled, refusing)] == [2, 2], "two second tries"
     )
-    wait_requeued(project, jobs[2])
     lines = project.rows("reconcile")
     assert {(one["decision"], one["rule"]) for one in lines} == {("alive", "queue.alive")}
     assert all("PENDING" in one["reason"] for one in lines), "the node is taken: nothing of ours can run"

@@ -29,7 +29,7 @@ def test_rows_of_earlier_jobs_with_the_same_ids_conclude_nothing(project: Projec
     cluster = project.cluster
     project.make()
     failed = start_job(cluster, "bob", "exit 3")
-    cancelled = start_job(cluster, "alice", "sleep 600")
+    cancelled = start_job(cluster, "alice", "sleep 3000")
     wait_state(project, cancelled, "RUNNING")
     cluster.check(["scancel", cancelled], user="alice")
     wait_state(project, failed, "FAILED")
@@ -77,7 +77,7 @@ def test_jobs_that_got_the_ids_of_lost_ones_are_left_alone(project: Project) -> 
         wait_state(project, job, "FAILED")
     cluster.wait_idle()
     cluster.reset_job_ids(int(jobs[0]), int(jobs[0]) + 1000)
-    assert [start_job(cluster, user, "sleep 600") for user in ("bob", "alice")] == jobs
+    assert [start_job(cluster, user, "sleep 3000") for user in ("bob", "alice")] == jobs
     for job in jobs:
         wait_state(project, job, "RUNNING")
 

@@ -15,7 +15,7 @@ _MINUTE = timedelta(seconds=60)
 def test_what_reached_a_hanging_controller_is_adopted_once_when_it_goes_on(project: Project) -> None:
     """It stops right before sbatch: that hangs until the tool gives it up, and the cancel is not even started."""
     cluster = project.cluster
-    project.configure(slurm={"timeout_s": 3, "submit_timeout_s": 5})
+    project.configure(slurm={"submit_timeout_s": 5})
     project.make()
     measured = project.bench(1)
     project.wait_patients(1)
@@ -26,6 +26,7 @@ def test_what_reached_a_hanging_controller_is_adopted_once_when_it_goes_on(proje
     with held(project, ("before", "command", "^sbatch$"), "tick") as tick:
         cluster.controller_freeze()
         said = tick.finish(75)
+    project.configure(slurm={"timeout_s": 3})
     late = project.runs()[-1]
     (submission,) = project.state(late).submissions.values()
     assert submission.status == "intended"
@@ -38,6 +39,8 @@ def test_what_reached_a_hanging_controller_is_adopted_once_when_it_goes_on(proje
     assert (silent[late], silent[stopped]) == ("submission.unknown", "queue.unavailable")
 
     cluster.controller_thaw()
+    project.configure(slurm={"timeout_s": 60, "submit_timeout_s": 180})
+    project.wait(lambda: len(project.bought()) == 3, "what reached the controller")
     states = project.settle(measured, stopped, late)
     assert [outcomes_of(state) for state in states] == [[["done"]], [["withdrawn"]], [["done"]] * 5]
     assert values_of(states[0]) == {"1": 2.5}
@@ -58,8 +61,8 @@ def test_a_controller_that_is_gone_for_a_minute_changes_nothing_until_it_answers
     project.pass_until(lambda: ["done"] in outcomes_of(project.state(stopped)), "a record")
     running = project.bench(1)
     project.wait_patients(3)
-    project.hurry()
     project.done("runs", "end", stopped, "--reason", "enough")
+    project.hurry()
     with held(project, ("before", "command", "^sbatch$"), "tick") as tick:
         cluster.controller_down()
         gone = datetime.now(UTC)
@@ -81,6 +84,7 @@ def test_a_controller_that_is_gone_for_a_minute_changes_nothing_until_it_answers
     assert project.state(late).submissions == {submission.name: submission}, "it was given up without any answer"
 
     cluster.controller_up()
+    project.take_time()
     states = project.settle(running, stopped, late)
     assert values_of(states[0]) == {"1": 2.5}
     assert states[1].ended is not None

@@ -27,6 +27,7 @@ def test_an_unreadable_record_blocks_its_own_run_only(project: Project) -> None:
     assert record in project.done("explain", broken)
 
     # Its job found the name taken and dropped its result; without the file it is a job that left nothing.
+    project.wait(lambda: not project.cluster.jobs(), "the end of both jobs")
     project.cluster.check(["rm", record], user="alice")
     project.pass_until(lambda: len(project.state(broken).submissions) == 2, "a second try")
     project.release(1)

@@ -19,14 +19,16 @@ def test_a_job_at_its_walltime_ends_itself_or_is_killed_and_is_timed_out_either_
     definition = project.cluster.read(job).replace("overhead_minutes = 5", "overhead_minutes = 0")
     definition = definition.replace("signal_lead_s = 120", "signal_lead_s = 1")
     project.cluster.write(job, definition, user="alice")
-    itself, killed, woken = (project.bench(seed, benchmark="endless") for seed in (1, 2, 3))
-    project.wait(lambda: all(_begun(project, run) for run in (killed, woken)), "the jobs that shall not go on")
-    project.process_of(project.holder(woken)).kill(signal.SIGSTOP)
+    # Each is held as soon as it has begun: it must not come to its own deadline while others begin.
+    killed = _started(project, 2)
     with Frozen(project.process_of(project.holder(killed)).host_pid) as hanging:
-        (state,) = project.settle(itself)
+        woken = _started(project, 3)
+        project.process_of(project.holder(woken)).kill(signal.SIGSTOP)
+        itself = _started(project, 1)
+        project.pass_until(lambda: outcomes_of(project.state(itself)) == [["timed_out"]], "the end of the first")
         assert outcomes_of(project.state(killed)) == [["open"]]
-        project.wait(hanging.gone, "Slurm to kill it", 150)
-    states = [state, *project.settle(killed, woken)]
+        project.wait(hanging.gone, "Slurm to kill it")
+    states = project.settle(itself, killed, woken)
 
     assert [outcomes_of(one) for one in states] == [[["timed_out"]]] * 3
     (own,), (slurms,) = project.events(itself, ev.TryEnded), project.events(killed, ev.TryEnded)
@@ -52,6 +54,9 @@ def test_a_job_at_its_walltime_ends_itself_or_is_killed_and_is_timed_out_either_
     assert len(project.bought()) == 3, "what timed out once would do so again: a person has to ask for it"
 
 
-def _begun(project: Project, run: str) -> bool:
+def _started(project: Project, seed: int) -> str:
+    """Ask for a run and wait until its job has begun."""
+    run = project.bench(seed, benchmark="endless")
     claim = f"{project.run_folder(run)}/tries/{project.submission(run).name}/e0000.claim.json"
-    return project.cluster.run(["test", "-e", claim]).ok
+    project.wait(lambda: project.cluster.run(["test", "-e", claim]).ok, f"the job of {run}")
+    return run

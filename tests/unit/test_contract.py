@@ -239,11 +239,11 @@ def test_all_problems_are_told_at_once_but_not_without_end() -> None:
 
 
 def test_refusing_a_bomb_takes_no_time() -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     for data in (b"[" * 65_000, b"{a: " * 16_000, b"a: [" + b"[]," * 20_000 + b"]", b"- " * 32_000):
         with pytest.raises(ConfigError):
             load(data)
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 @given(st.binary(max_size=300))

@@ -13,7 +13,7 @@ from outerloop_hpc.slurm.localjobs import LocalJob
 from outerloop_hpc.slurm.processes import process_id
 from outerloop_hpc.slurm.processid import ProcessId
 from tests.local.driver import Driver
-from tests.local.site import new_site, outcome, tiny_target, wait_for
+from tests.local.site import PATIENT_CONTRACT, new_site, outcome, tiny_target, wait_for
 
 pytestmark = pytest.mark.local
 
@@ -35,7 +35,7 @@ class Held:
     def __init__(self, folder: Path, driver: Driver) -> None:
         self.gate = folder / "gate"
         self.gate.mkdir()
-        source = tiny_target(folder / "tiny", HELD.replace("GATE", repr(str(self.gate))))
+        source = tiny_target(folder / "tiny", HELD.replace("GATE", repr(str(self.gate))), PATIENT_CONTRACT)
         self.site = new_site(folder / "site", targets={"tiny": source}, driver=driver)
 
     def begun(self) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.local.driver import Driver
-from tests.local.site import EVALUATE, Site, new_site, tiny_target, wait_for
+from tests.local.site import EVALUATE, PATIENT_CONTRACT, Site, new_site, tiny_target, wait_for
 
 pytestmark = pytest.mark.local
 
@@ -27,7 +27,8 @@ except FileExistsError:
 @pytest.fixture
 def site(tmp_path: Path, driver: Driver) -> Iterator[Site]:
     evaluate = ONE_HANGS.format(mark=str(tmp_path / "mark")) + EVALUATE.replace("BONUS", "0")
-    site = new_site(tmp_path / "site", targets={"tiny": tiny_target(tmp_path / "tiny", evaluate)}, driver=driver)
+    source = tiny_target(tmp_path / "tiny", evaluate, PATIENT_CONTRACT)
+    site = new_site(tmp_path / "site", targets={"tiny": source}, driver=driver)
     yield site
     site.stop_jobs()
 
@@ -43,6 +44,7 @@ def claims(site: Site) -> list[Path]:
 def test_a_run_with_an_unreadable_record_and_a_job_that_hangs_is_closed_by_force(site: Site) -> None:
     site.cli("tick")
     wait_for(lambda: len(records(site)) == 1 and len(claims(site)) == 2, "one seed is measured, the other one hangs")
+    wait_for(lambda: [len(job.ended) for job in site.local_jobs()] == [1], "the process of the measured one has ended")
     run, folder, (record,) = site.run_folder().name, site.run_folder(), records(site)
     whole = record.read_bytes()
     record.write_bytes(b"{")

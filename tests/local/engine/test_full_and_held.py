@@ -13,7 +13,7 @@ import pytest
 from tests.local.driver import Driver
 from tests.local.site import CONTRACT, EVALUATE, Site, environment, new_site, outcome, tiny_target, wait_for
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")

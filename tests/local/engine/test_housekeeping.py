@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.local.driver import Driver
-from tests.local.site import EVALUATE, Site, new_site, tiny_target, wait_for
+from tests.local.site import EVALUATE, PATIENT_CONTRACT, Site, new_site, tiny_target, wait_for
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
 
 SLOW = "import time\ntime.sleep(600)\n"
 AT_ONCE = "[housekeeping]\ngrace_hours = 0\n"
@@ -22,11 +22,12 @@ AT_ONCE = "[housekeeping]\ngrace_hours = 0\n"
 def ended(tmp_path_factory: pytest.TempPathFactory, driver: Driver) -> Iterator[Site]:
     """Three runs that a person ended while they were measuring, so that their tries left no record."""
     root = tmp_path_factory.mktemp("housekeeping")
-    site = new_site(root / "site", targets={"tiny": tiny_target(root / "tiny", SLOW)}, driver=driver)
+    source = tiny_target(root / "tiny", SLOW, PATIENT_CONTRACT)
+    site = new_site(root / "site", targets={"tiny": source}, driver=driver)
     for number in range(3):
         site.change(f"{SLOW}# {number}\n")
         site.cli("tick")
-        wait_for(lambda: all(job.started for job in site.local_jobs()), "both seeds run")
+        wait_for(lambda: begun(site) == [2], "both seeds run")
         for run in site.live():
             site.cli("runs", "end", run, "--reason", "enough of it")
         site.until_closed()
@@ -34,6 +35,11 @@ def ended(tmp_path_factory: pytest.TempPathFactory, driver: Driver) -> Iterator[
     site.save()
     yield site
     site.stop_jobs()
+
+
+def begun(site: Site) -> list[int]:
+    """How many elements have begun, of each job that has not ended."""
+    return [len(job.started) for job in site.local_jobs() if len(job.ended) < job.count]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from tests.local.site import CHECKOUT, CONTRACT_OF, Site, environment, new_site, tiny_target, wait_for
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
 
 #: Read by every Python that is started; the n-th element to start dies at effect n // 2 + 1, before or after it.
 _DEADLY = """\

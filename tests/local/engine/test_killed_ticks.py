@@ -12,7 +12,7 @@ import pytest
 from tests.local.driver import Driver, Ended
 from tests.local.site import Site, new_site, outcome, tiny_target, wait_for
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1800)]
 
 _KILLED = -9
 _START = ("command", "submitit.local")

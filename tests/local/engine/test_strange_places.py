@@ -117,7 +117,7 @@ def test_a_filesystem_without_hard_links_measures_the_same(tmp_path: Path, plain
     (listed,) = site.rows("runs", "list", "--all")
     assert listed["phase"] == "closed"
     assert len(site.rows("report", "jobs")) == 2
-    site.cli("bench", "run", "tiny", "--seeds", "5", "--wait", "90")
+    site.cli("bench", "run", "tiny", "--seeds", "5", "--wait", "500")
     assert len(site.rows("bench", "history", "tiny")) == 2
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.local.driver import Driver, Ended
 from tests.local.site import CLI, EVALUATE, Site, document, environment, new_site, tiny_target, wait_for
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
 
 _ROUNDS = 10
 _RIVALS = 3

@@ -81,7 +81,7 @@ def _check_evidence(site: Site, folder: Path) -> None:
 def test_a_measurement_can_be_asked_for_and_waited_for(tiny: Site) -> None:
     commit_id = commit(tiny.source())
     tiny.change(EVALUATE.replace("BONUS", "1"))
-    done = tiny.cli("bench", "run", "tiny", "--commit", commit_id, "--seeds", "7,8,9", "--wait", "90")
+    done = tiny.cli("bench", "run", "tiny", "--commit", commit_id, "--seeds", "7,8,9", "--wait", "500")
     (run,) = done.out.split()
     (point,) = tiny.rows("bench", "history", "tiny")
     assert (point["run"], point["commit"], point["median"]) == (run, commit_id[:12], 8)

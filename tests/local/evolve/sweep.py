@@ -135,9 +135,9 @@ def new_sweep(root: Path, files: dict[str, str] | None = None, proposer: Propose
         commit=made,
         tree=mirror.tree(made),
         command=(sys.executable, "bench.py"),
-        oracle=Oracle(command=(sys.executable, "{oracle}/checks/hidden.py"), files=("checks/hidden.py",), timeout_s=20),
+        oracle=Oracle(command=(sys.executable, "{oracle}/checks/hidden.py"), files=("checks/hidden.py",), timeout_s=90),
         success_key="ok",
-        timeout_s=20,
+        timeout_s=90,
         resources=ResourceAsk(minutes=5, cpus=1, memory_mb=500),
     )
     work = EvolveWork(

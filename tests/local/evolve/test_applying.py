@@ -34,7 +34,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory, driver: Driver) -> Sweeps:
     waiting = f"import time\nwhile os.path.exists({str(hanging(sweeps))!r}): time.sleep(0.02)\nprint(json"
     sweeps.site.change(evaluate.replace("print(json", waiting))
     copies = "unit: cell\ncopies: [{from: solver/rate.txt, to: dist/rate.txt}]"
-    sweeps.site.cli("evolve", "submit", sweeps.file(0.8, changes={"unit: cell": copies}), "--wait", "90")
+    sweeps.site.cli("evolve", "submit", sweeps.file(0.8, changes={"unit: cell": copies}), "--wait", "500")
     sweeps.site.save()
     shutil.copytree(sweeps.site.source(), sweeps.site.root / "saved-source")
     return sweeps
@@ -320,7 +320,7 @@ def test_a_replay_that_is_interrupted_leaves_neither_a_process_nor_a_folder(prom
     try:
         wait_for(lambda: promoted.executions().total() > seen, "the benchmark runs")
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=240)
         assert (process.returncode, out) == (130, ""), err
         assert "SIGINT ended the replay" in err
         assert list(scratch.iterdir()) == []

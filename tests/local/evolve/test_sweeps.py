@@ -41,8 +41,8 @@ proposer:
   template: {{solver/rate.txt: "{{{{rate}}}}\\n"}}
   values: {{rate: {rates}}}
 tasks:
-  - {{id: one, command: python3 evaluate.py, timeout_s: 30}}
-  - {{id: two, command: python3 evaluate.py, timeout_s: 30}}
+  - {{id: one, command: python3 evaluate.py, timeout_s: 110}}
+  - {{id: two, command: python3 evaluate.py, timeout_s: 110}}
 metrics: {{primary: {{name: cost, direction: min}}}}
 repeats: {{screen: 2, confirm: 6, most: 6}}
 unit: {unit}
@@ -88,7 +88,7 @@ def test_the_better_of_two_candidates_is_promoted_and_its_decision_follows_from_
     sweeps: Sweeps, unit: str
 ) -> None:
     site, file = sweeps.site, sweeps.file(1.1, 0.8, candidates=2, unit=unit)
-    run = site.cli("evolve", "submit", file, "--wait", "90").out.strip()
+    run = site.cli("evolve", "submit", file, "--wait", "500").out.strip()
     row = sweeps.verdict(run)
     assert (row["ending"], row["lost"], row["failed"]) == ("promoted", 0, 0)
     assert row["gain"] == pytest.approx(0.2, abs=0.02)
@@ -112,13 +112,21 @@ def test_the_better_of_two_candidates_is_promoted_and_its_decision_follows_from_
 
 def test_a_candidate_that_changes_nothing_is_not_promoted(sweeps: Sweeps) -> None:
     file = sweeps.file(1.0, changes={"[1.0]": '["1.00"]'})
-    run = sweeps.site.cli("evolve", "submit", file, "--wait", "90", expect=(3,)).out.strip()
+    run = sweeps.site.cli("evolve", "submit", file, "--wait", "500", expect=(3,)).out.strip()
     assert sweeps.verdict(run)["ending"] == "kept"
     assert not (sweeps.site.state / f"results/evolve/tiny/{run}/promotion.json").exists()
 
 
 def test_a_sweep_that_was_stopped_half_way_measures_no_finished_cell_again(sweeps: Sweeps) -> None:
-    site, file = sweeps.site, sweeps.file(0.8, candidates=1)
+    site, file, hold = sweeps.site, sweeps.file(0.8, candidates=1), sweeps.log.with_name("hold")
+    # Of the second task only the screening comes to its end: the sweep is half way until it is stopped.
+    waiting = (
+        f"while os.environ['OL_TASK'] == 'two' and os.path.exists({str(hold)!r}) and open({str(sweeps.log)!r}).read()"
+        ".count('two ') > 4:\n    time.sleep(0.1)\nprint(json"
+    )
+    evaluate = EVALUATE.format(log=str(sweeps.log), wobble=SETTLED)
+    site.change(f"import time\n{evaluate.replace('print(json', waiting)}")
+    hold.touch()
     run = site.cli("evolve", "submit", file).out.strip()
 
     def half() -> bool:
@@ -130,8 +138,9 @@ def test_a_sweep_that_was_stopped_half_way_measures_no_finished_cell_again(sweep
     assert sweeps.verdict(run)["phase"] == "parked"
     site.cli("advance", run, expect=(20,))
     site.cli("evolve", "cancel", run, "--reason", "again", expect=(2,))
+    hold.unlink()
     site.cli("evolve", "resume", run, "--reason", "it is free")
-    assert site.cli("evolve", "watch", run, "--wait", "90").err.endswith("at most 0.05\n")
+    assert site.cli("evolve", "watch", run, "--wait", "500").err.endswith("at most 0.05\n")
     assert sweeps.verdict(run)["ending"] == "promoted"
     finished = [e for e in site.events() if e["type"] == "try.ended" and e["outcome"] == "done"]
     assert max(Counter(e["step"] for e in finished).values()) == 1
@@ -147,7 +156,7 @@ def test_a_pilot_says_what_a_plan_can_see_and_submitting_asks_it(sweeps: Sweeps)
     site, file = sweeps.site, sweeps.file(0.8)
     site.change(EVALUATE.format(log=str(sweeps.log), wobble=UNSETTLED))
     assert "not known, for want of a pilot" in site.cli("evolve", "submit", file, "--dry-run").err
-    said = site.cli("evolve", "power", file, "--pairs", "4", "--wait", "90").out
+    said = site.cli("evolve", "power", file, "--pairs", "4", "--wait", "500").out
     run, text = said.strip().splitlines()
     assert "with a chance of 80 %" in text
     assert sweeps.verdict(run)["ending"] == "piloted"
@@ -164,7 +173,7 @@ def test_a_pilot_says_what_a_plan_can_see_and_submitting_asks_it(sweeps: Sweeps)
 def test_a_pilot_of_a_benchmark_that_follows_from_its_seed_claims_no_sight(sweeps: Sweeps) -> None:
     """It said that a plan could see a gain of 0 %."""
     site, file = sweeps.site, sweeps.file(0.8)
-    said = site.cli("evolve", "power", file, "--pairs", "2", "--wait", "90").out
+    said = site.cli("evolve", "power", file, "--pairs", "2", "--wait", "500").out
     assert "follows from the seed alone" in said
     warned = site.cli("evolve", "submit", file, "--dry-run").err
     assert "warning: by pilot" in warned

@@ -8,7 +8,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from outerloop_hpc.clock import SystemClock
 from outerloop_hpc.measure.measurement import Measurement, Outcome
 from outerloop_hpc.measure.run import Request, measure
 from outerloop_hpc.supervision.child import Limits
+from tests.local.site import wait_for
 
 pytestmark = pytest.mark.local
 
@@ -44,6 +45,16 @@ class Bare:
         return None
 
 
+class Jumping(SystemClock):
+    """An hour passes when the command has made the file ``ready``: it reaches its limit there, on any machine."""
+
+    def __init__(self, checkout: Path) -> None:
+        self.ready = checkout / "ready"
+
+    def steady(self) -> float:
+        return super().steady() + 3600.0 * self.ready.exists()
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "a checkout with 'quotes' and ü"
@@ -66,11 +77,12 @@ def run(
     checkout: Path,
     script: str,
     *arguments: str,
-    wall_s: float = 20.0,
+    wall_s: float = 120.0,
     grace_s: float = 0.5,
     output_bytes: int = 1 << 20,
     log: Path | None = None,
     stop: threading.Event | None = None,
+    clock: SystemClock | None = None,
 ) -> Measurement:
     (checkout / "bench.py").write_text(textwrap.dedent(script), encoding="utf-8")
     request = Request(
@@ -83,7 +95,18 @@ def run(
         cpus=2,
         log=log,
     )
-    return measure(request, enclosure=Bare(), clock=SystemClock(), stop=(stop or threading.Event()).is_set)
+    clock = clock or SystemClock()
+    return measure(request, enclosure=Bare(), clock=clock, stop=(stop or threading.Event()).is_set)
+
+
+def shortest(measured: Callable[[], Measurement], limit_s: float) -> Measurement:
+    """The first of three that took no longer: a busy machine delays one of them, a wait in the program each."""
+    for _ in range(3):
+        begun = time.monotonic()
+        found = measured()
+        if time.monotonic() - begun < limit_s:
+            return found
+    raise AssertionError(f"each took more than {limit_s:g} s")
 
 
 def test_measures_with_seed_and_pinned_threads(checkout: Path) -> None:
@@ -173,8 +196,13 @@ def test_ten_megabytes_of_output_keep_the_result_and_a_capped_log(checkout: Path
 
 def test_a_flood_on_stderr_is_bounded_and_ends_at_the_limit(checkout: Path, tmp_path: Path, marker: str) -> None:
     log = tmp_path / "log"
-    script = "import os\nwhile True: os.write(2, b'y' * 65536)"
-    found = run(checkout, script, marker, wall_s=1.0, output_bytes=50_000, log=log)
+    script = """
+        import os
+        for _ in range(20): os.write(2, b"y" * 65536)
+        open("ready", "w").close()
+        while True: os.write(2, b"y" * 65536)
+    """
+    found = run(checkout, script, marker, wall_s=600.0, output_bytes=50_000, log=log, clock=Jumping(checkout))
     assert found.outcome is Outcome.FAILED
     assert found.output_bytes > 1_000_000
     assert log.stat().st_size < 50_200
@@ -191,9 +219,7 @@ def test_a_flood_on_stderr_is_bounded_and_ends_at_the_limit(checkout: Path, tmp_
     ],
 )
 def test_a_command_that_does_not_end_is_ended(checkout: Path, marker: str, script: str) -> None:
-    begun = time.monotonic()
-    found = run(checkout, script, marker, wall_s=1.0)
-    assert time.monotonic() - begun < 6
+    found = shortest(lambda: run(checkout, script, marker, wall_s=1.0), 6)
     assert found.outcome is Outcome.FAILED
     assert "did not end within 1 s" in found.reason
     assert found.exit_status is None
@@ -204,11 +230,12 @@ def test_a_command_may_end_orderly_within_the_grace(checkout: Path, tmp_path: Pa
     script = """
         import signal, sys, time
         signal.signal(15, lambda *_: (print("tidied up", flush=True), sys.exit(0)))
+        open("ready", "w").close()
         time.sleep(600)
     """
-    found = run(checkout, script, wall_s=1.0, grace_s=10.0, log=log)
+    found = run(checkout, script, wall_s=600.0, grace_s=100.0, log=log, clock=Jumping(checkout))
     assert found.outcome is Outcome.FAILED
-    assert found.seconds < 6
+    assert found.seconds < 3600 + 60
     assert log.read_text(encoding="utf-8") == "tidied up\n"
 
 
@@ -230,9 +257,7 @@ DAEMON = """
 
 @pytest.mark.parametrize("style", ["quiet", "holds the pipes"])
 def test_a_daemon_dies_with_its_measurement(checkout: Path, marker: str, style: str) -> None:
-    begun = time.monotonic()
-    found = run(checkout, DAEMON, marker, style)
-    assert time.monotonic() - begun < 6
+    found = shortest(lambda: run(checkout, DAEMON, marker, style), 6)
     assert found.value == 5.0
     assert "1 processes were still there" in found.notes[0]
 
@@ -254,7 +279,7 @@ def test_a_stop_interrupts(checkout: Path, marker: str) -> None:
     found = run(checkout, "import time; time.sleep(600)", marker, stop=stop)
     timer.join()
     assert found.outcome is Outcome.INTERRUPTED
-    assert found.seconds < 5
+    assert found.seconds < 60
 
 
 def test_nothing_survives_the_death_of_the_measuring_process(checkout: Path, marker: str) -> None:
@@ -270,16 +295,14 @@ def test_nothing_survives_the_death_of_the_measuring_process(checkout: Path, mar
         """
     )
     measuring = subprocess.Popen([sys.executable, "-c", code, str(checkout), marker])
-    seen: list[bytes] = []
-    for _ in range(100):
-        seen = subprocess.run(["pgrep", "-f", f"bench.py {marker}"], capture_output=True, check=False).stdout.split()
-        if seen:
-            break
-        time.sleep(0.1)
-    assert seen
+
+    def alive(word: str) -> bool:
+        return subprocess.run(["pgrep", "-f", "--", word], capture_output=True, check=False).returncode == 0
+
+    wait_for(lambda: alive(f"bench.py {marker}"), "the benchmark")
     measuring.kill()
     measuring.wait()
-    time.sleep(1.5)  # the marker fixture looks for what is left
+    wait_for(lambda: not alive(marker), "the end of all that it had started")
 
 
 def test_a_missing_program_is_the_benchmarks_fault(checkout: Path) -> None:

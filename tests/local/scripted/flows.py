@@ -191,7 +191,7 @@ def _noted(diary: Path) -> str:
 
 
 def _on(site: Site, slurm: FakeSlurm, *, wake: bool = False) -> None:
-    site.extend(f'[slurm]\npython = "{slurm.python}"\ntimeout_s = 20\nwake = {json.dumps(wake)}\n')
+    site.extend(f'[slurm]\npython = "{slurm.python}"\ntimeout_s = 120\nwake = {json.dumps(wake)}\n')
     env = {**slurm.env, "XDG_CACHE_HOME": str(site.root / _CACHE)}
     site.how.update({**slurm.order(), "env": env, "polite": False})
 

@@ -10,7 +10,7 @@ from tests.fakeslurm.model import Settings
 from tests.local.scripted.scripted import Scripted
 from tests.local.site import archived, outcome
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
 
 def test_a_head_is_measured_by_one_array_and_accounted_for(made: Callable[..., Scripted], version: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.local.scripted.interleaved import interleaved_everywhere, interleaved_twice
 from tests.local.scripted.rehearsal import Rehearsal, moments_of
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1800)]
 
 #: Pairs of places that are tried for each flow.
 _PAIRS = 60

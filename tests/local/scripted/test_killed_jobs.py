@@ -18,7 +18,7 @@ from tests.local.scripted import flows
 from tests.local.scripted.flows import STEP_S
 from tests.local.scripted.rehearsal import Rehearsal
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1800)]
 
 #: No job has so many effects; the loop ends where one was not killed.
 _MOST = 60

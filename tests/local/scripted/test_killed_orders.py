@@ -8,7 +8,7 @@ import pytest
 
 from tests.local.scripted.rehearsal import Rehearsal, killed_everywhere, moments_of
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1800)]
 
 
 @pytest.mark.parametrize(("name", "number"), moments_of("two_orders"))

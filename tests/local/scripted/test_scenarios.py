@@ -11,7 +11,7 @@ from tests.fakeslurm.scenario import Scenario, load
 from tests.local.scripted.play import Play
 from tests.local.scripted.scripted import Scripted
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
 FOLDER = Path(__file__).parents[2] / "fakeslurm" / "scenarios"
 CASES = [

@@ -104,7 +104,7 @@ def main() -> None:
     key = os.environ.get(probe["key_env"], "")
     found = seen(probe)
     work(probe, key)
-    until = time.monotonic() + 60
+    until = time.monotonic() + 240
     while probe["wait"] and not (HERE / "go").exists() and time.monotonic() < until:
         time.sleep(0.05)
     spelled = [key, base64.b64encode(key.encode()).decode(), quote(key, safe=""), key.encode().hex(), json.dumps(key)]

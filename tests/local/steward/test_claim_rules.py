@@ -19,7 +19,7 @@ from tests.local.site import document
 from tests.local.steward.lane import BUDGET, CHEAT, FAIL, MEND, NO_CHANGE, OUTAGE, Lane
 from tests.unit.engine.made import ABSENT, DOWN, POLICY, Table, Told, evidence, look, step
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
 #: By the ending: the script, the reason, and whether it costs an attempt.
 ENDINGS = {

@@ -12,7 +12,7 @@ import pytest
 from tests.local.site import document, wait_for
 from tests.local.steward.lane import FAIL, NO_CHANGE, OUTAGE, Lane
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
 _MINUTE = 60.0
 _START = "command submitit.local"

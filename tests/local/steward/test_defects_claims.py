@@ -15,7 +15,7 @@ from tests.local.site import wait_for
 from tests.local.steward.lane import BRIEF, FAIL, MEND, NO_CHANGE, Lane
 from tests.unit.engine.made import ABSENT, Table, Told, evidence, look, queue_row, step
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
 _HOUR = 3600.0
 ANSWERED = Availability.ANSWERED

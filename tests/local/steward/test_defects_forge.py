@@ -19,7 +19,7 @@ from tests.local.site import wait_for
 from tests.local.steward.lane import CONTRACT, MEND, NO_CHANGE, TARGET, Lane
 from tests.unit.engine.made import T0
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
 #: Finds the marker of its own claim on its order, and reports it as ended in the way that gives attempts back.
 QUOTE = """\

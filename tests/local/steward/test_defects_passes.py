@@ -9,7 +9,7 @@ import pytest
 from tests.local.scratch import commit
 from tests.local.steward.lane import CONTRACT, NO_CHANGE, Lane
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
 _TROUBLES = ["PAUSE", "HOLD", "disk", "contract", "key", "no command", "no label", "no steward", "other orders"]
 

@@ -27,7 +27,7 @@ from tests.local.steward.lane import MEND, NO_CHANGE, Lane
 from tests.unit.engine.made import ABSENT, ME, OFF, SPEC, T0, Table, Told, decided, evidence, look, step
 from tests.unit.engine.test_journal import journal
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
 _START = "command submitit.local"
 

@@ -13,9 +13,9 @@ def test_following_a_run_stops_before_its_open_change_which_waits_for_a_person(l
     order = lane.order()
     lane.tick()
     (run,) = (folder.name for folder in lane.stewards())
-    lane.site.cli("advance", run, "--wait", "120", expect=(20,))
+    lane.site.cli("advance", run, "--wait", "500", expect=(20,))
     (change,) = lane.changes()
     assert "proposes" in lane.comments(order)[-1].body, "what it had to say has been said"
     lane.forge.merge(change.change_id, author="ada", repository=str(lane.site.source()))
-    lane.site.cli("advance", run, "--wait", "120", expect=(0,))
+    lane.site.cli("advance", run, "--wait", "500", expect=(0,))
     assert lane.endings() == ["merged"]

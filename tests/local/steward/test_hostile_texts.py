@@ -23,7 +23,7 @@ from tests.local.steward.hostile import TEXTS
 from tests.local.steward.lane import Lane, new_lane
 from tests.local.steward.markdown import code, masked, outline, unseen
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
 
 Pack = tuple[str, ...]
 #: What a forge takes; GitHub's limit is 65,536 characters.

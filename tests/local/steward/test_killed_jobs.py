@@ -11,7 +11,7 @@ import pytest
 from tests.local.site import CHECKOUT, environment, wait_for
 from tests.local.steward.lane import new_lane
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(2400)]
 
 #: Read by every Python that is started; of each kind of step the n-th element to start dies before its effect n + 1.
 _DEADLY = """\

@@ -19,7 +19,7 @@ from tests.local.scratch import git
 from tests.local.site import archived, document, wait_for
 from tests.local.steward.lane import TARGET, Lane, new_lane
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1800)]
 
 _KILLED = -9
 _START = ("command", "submitit.local")

@@ -11,7 +11,7 @@ from tests.local.scratch import commit
 from tests.local.site import wait_for
 from tests.local.steward.lane import CONTRACT, MEND, NO_CHANGE, OUTAGE, Lane
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
 
 _START = "command submitit.local"
 

@@ -13,7 +13,7 @@ from tests.local.driver import Driver, Ended
 from tests.local.site import environment, wait_for
 from tests.local.steward.lane import Lane
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
 
 _RIVALS = 3
 

@@ -21,7 +21,7 @@ from outerloop_hpc.cli.wiring import build_lanes
 from outerloop_hpc.engine.tick import Pass
 
 _BARRIERS = {"claim": r"/claims/", "commit": r"/journal/00000001\.json$"}
-_LIMIT_S = 60.0
+_LIMIT_S = 400.0
 
 
 def install(count: int, folder: Path) -> None:
