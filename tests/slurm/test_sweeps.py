@@ -54,7 +54,7 @@ tasks:
   - {id: two, command: python3 evaluate.py, timeout_s: 110}
   - {id: three, command: python3 evaluate.py, timeout_s: 110, resources: {options: {partition: lowc}}}
 metrics: {primary: {name: cost, direction: min}}
-repeats: {screen: 2, confirm: 5, most: 5}
+repeats: {screen: 2, confirm: 10, most: 10}
 unit: cell
 """
 
@@ -133,7 +133,7 @@ def test_killed_preempted_timed_out_and_lost_cells_and_a_stop_change_no_decision
     assert state.ended is not None
     assert (state.ended.ending, once(state)) == ("promoted", True)
     decision, rows = sweeps.decided(undisturbed)
-    assert (decision, len(rows)) == ("promote", 15)
+    assert (decision, len(rows)) == ("promote", 30)
     first = sweeps.executions()
     assert set(first.values()) == {1}
 
@@ -182,7 +182,7 @@ def _stopped_half_way(sweeps: Sweeps, decision: str, rows: list[Any], slow: tupl
     """The same sweep once more: stopped when half of its cells have their result and one hangs, and resumed."""
     project, before, hanging = sweeps.project, sweeps.executions(), sweeps.trap(*slow)
     run = sweeps.submit()
-    project.pass_until(lambda: sweeps.done(run) >= 24 and len(project.patients()) == 1, "half of the cells")
+    project.pass_until(lambda: sweeps.done(run) >= 30 and len(project.patients()) == 1, "half of the cells")
     project.done("evolve", "cancel", run, "--reason", "the cluster is needed", status=0)
     stopped = project.state(run).steps
     finished = {key for key, step in stopped.items() if step.settled() == "record"}
@@ -196,7 +196,7 @@ def _stopped_half_way(sweeps: Sweeps, decision: str, rows: list[Any], slow: tupl
     ran = sweeps.executions() - before
     given = [stopped[key].spec.parameters for key in finished if stopped[key].spec.job == "cell"]
     names = [_named(one["task"], one["seed"], *one["arms"]) for one in given]
-    assert len(names) >= 24
+    assert len(names) >= 30
     assert ({ran[name] for name in names}, ran[hanging]) == ({1}, 2)
     withdrawn = sum(one.outcome == "withdrawn" for step in state.steps.values() for one in step.tries)
     cells = sum(step.spec.job == "cell" for step in state.steps.values())
@@ -233,7 +233,7 @@ def test_submit_returns_at_once_and_the_sweep_comes_to_its_verdict_without_any_t
     """
     project.make({".outerloop.yaml": _CONTRACT, "evaluate.py": _PLAIN, "rate.txt": "1.0\n"})
     sweep = re.sub(r"(?m)^  - \{id: t.*\n", "", _SWEEP)
-    sweep = sweep.replace("screen: 2", "screen: 3")
+    sweep = sweep.replace("screen: 2, confirm: 10, most: 10", "screen: 3, confirm: 5, most: 5")
     project.write("sweep.yaml", sweep)
     cluster, nodes = project.cluster, ",".join(NODES)
     cluster.check(["scontrol", "update", f"nodename={nodes}", "state=drain", "reason=test"])
