@@ -1,6 +1,8 @@
 """Which gain a number of pairs can show, and how many pairs a gain needs. Pure.
 
-Source: the usual normal approximation, N = ((z(1 - level) + z(power)) s_d / D)^2, for pairs spread evenly over tasks.
+Source: the usual normal approximation, N = ((z(1 - level) + z(power)) s_d / D)^2, for pairs spread evenly over tasks,
+and z(1 - level)^2 / 2 more, since the spread is estimated from these very pairs (Guenther, The American Statistician,
+1981).
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ def of(policy: GatePolicy, sd: float, tasks: int, pairs: int, effect: float | No
 
 def detectable(level: float, sd: float, pairs: int) -> float:
     """Return the smallest D that so many pairs show with a chance of 0.8."""
-    return _z(level) * sd / math.sqrt(pairs)
+    return _z(level) * sd / math.sqrt(max(pairs - _for_the_spread(level), 1.0))
 
 
 def needed_pairs(level: float, sd: float, d: float | None) -> int | None:
@@ -107,7 +109,12 @@ def needed_pairs(level: float, sd: float, d: float | None) -> int | None:
     if d is None or d <= 0:
         return None
     root = _z(level) * sd / d
-    return math.ceil(root * root) if root * root <= _MOST else None
+    return math.ceil(root * root + _for_the_spread(level)) if root * root <= _MOST else None
+
+
+def _for_the_spread(level: float) -> float:
+    """Pairs that knowing the spread would save: one or two at the usual level, more where it is divided up."""
+    return NormalDist().inv_cdf(1 - level) ** 2 / 2
 
 
 def _z(level: float) -> float:
@@ -117,7 +124,7 @@ def _z(level: float) -> float:
 def _text(tasks: int, pairs: int, seen: str, wanted: str, each: int | None, *, sees: bool) -> str:
     line = f"{pairs} pairs over {tasks} tasks show a gain of {seen} or more with a chance of {100 * CHANCE:g} %"
     if sees:
-        return f"{line}; {wanted} is asked for"
+        return f"{line}; {wanted} is asked for, which the estimate has to reach, too"
     if each is None:
         return f"{line}; {wanted} is asked for, which no number of pairs could show"
     return f"{line}; {wanted} is asked for, which needs {each} pairs a task"
