@@ -9,7 +9,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -101,17 +101,9 @@ def content(parent: int, name: str, path: str, most: int) -> tuple[bytes, os.sta
         FileNotFoundError: it is not there.
         Strange: it is a link or no regular file, too large, or it changed while it was read.
     """
-    with _closing(_open_file(name, parent, path)) as descriptor:
-        before = os.fstat(descriptor)
-        if not stat.S_ISREG(before.st_mode):
-            raise Strange(path, "is no regular file")
-        data = _read(descriptor, most + 1)
-        if len(data) > most or before.st_size > most:
-            raise Strange(path, f"holds more than the {most} bytes that are left for it")
-        after = os.fstat(descriptor)
-    if (before.st_size, before.st_mtime_ns) != (len(data), after.st_mtime_ns):
-        raise Strange(path, "changed while it was read")
-    return data, after
+    pieces: list[bytes] = []
+    found = _read(parent, name, path, most, "are left for it", pieces.append)
+    return b"".join(pieces), found
 
 
 def digest(parent: int, name: str, path: str) -> str:
@@ -121,28 +113,27 @@ def digest(parent: int, name: str, path: str) -> str:
         FileNotFoundError: it is not there.
         Strange: it is a link or no regular file, too large, or it changed while it was read.
     """
+    summed = hashlib.sha256()
+    _read(parent, name, path, _LARGEST, "are read", summed.update)
+    return summed.hexdigest()
+
+
+def _read(parent: int, name: str, path: str, most: int, bound: str, take: Callable[[bytes], object]) -> os.stat_result:
+    """Hand over the bytes of a regular file, piece by piece, and return what it is; ``bound`` says what ``most`` is."""
     with _closing(_open_file(name, parent, path)) as descriptor:
-        before = os.fstat(descriptor)
+        before, length = os.fstat(descriptor), 0
         if not stat.S_ISREG(before.st_mode):
             raise Strange(path, "is no regular file")
-        if before.st_size > _LARGEST:
-            raise Strange(path, f"holds more than the {_LARGEST} bytes that are read")
-        running, length = hashlib.sha256(), 0
-        while length <= before.st_size and (piece := os.read(descriptor, _PIECE)):
-            running.update(piece)
+        if before.st_size > most:
+            raise Strange(path, f"holds more than the {most} bytes that {bound}")
+        # One byte more than it has is enough to see that it grows.
+        while length <= before.st_size and (piece := os.read(descriptor, min(before.st_size - length + 1, _PIECE))):
+            take(piece)
             length += len(piece)
         after = os.fstat(descriptor)
     if (before.st_size, before.st_mtime_ns) != (length, after.st_mtime_ns):
         raise Strange(path, "changed while it was read")
-    return running.hexdigest()
-
-
-def _read(descriptor: int, most: int) -> bytes:
-    pieces: list[bytes] = []
-    while most > 0 and (piece := os.read(descriptor, min(most, _PIECE))):
-        pieces.append(piece)
-        most -= len(piece)
-    return b"".join(pieces)
+    return after
 
 
 def _entries(root: int, prefix: str) -> Sequence[tuple[str, bool]]:

@@ -6,7 +6,7 @@ What is allowed matches exactly, what is denied however it is spelled (letter ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from operator import or_
@@ -41,6 +41,11 @@ def denies(pattern: str, path: str) -> bool:
     loose, loosened = tuple(map(fold, glob)), tuple(map(fold, parts))
     heads = range(1, len(parts) + 1)
     return any(_matches(glob, parts[:depth]) or _matches(loose, loosened[:depth]) for depth in heads)
+
+
+def denying(patterns: Iterable[str], path: str) -> str | None:
+    """Return the first of some globs that denies a path; None when none does."""
+    return next((pattern for pattern in patterns if denies(pattern, path)), None)
 
 
 def _plain(pattern: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from outerloop_hpc.errors import Exit, OuterloopError
-from outerloop_hpc.evolve.overlays.globs import allows, denies
+from outerloop_hpc.evolve.overlays.globs import allows, denying
 from outerloop_hpc.evolve.work import Copy, OverlayRules, copies_of
 from outerloop_hpc.target.scope import folded, path_problem
 
@@ -83,15 +83,11 @@ def place_problem(path: str, rules: OverlayRules) -> str | None:
         return reason
     if len(path.encode()) > _MOST_PATH_BYTES:
         return f"is longer than {_MOST_PATH_BYTES} bytes"
-    if (denied := _denied(path, rules)) is not None:
+    if (denied := denying(rules.deny, path)) is not None:
         return f"is closed to candidates ({denied!r})"
     if not any(allows(pattern, path) for pattern in rules.allow):
         return f"lies outside of what candidates may change ({', '.join(rules.allow)})"
     return None
-
-
-def _denied(path: str, rules: OverlayRules) -> str | None:
-    return next((pattern for pattern in rules.deny if denies(pattern, path)), None)
 
 
 def check(overlay: Overlay, rules: OverlayRules, base: Mapping[str, str], copies: Sequence[Copy] = ()) -> None:
@@ -140,7 +136,7 @@ def _copied(overlay: Overlay, rules: OverlayRules, copies: Sequence[Copy]) -> It
     standing = dict(overlay.files)
     for path, data in overlay.files.items():
         for place in copies_of(path, copies):
-            if (denied := _denied(place, rules)) is not None:
+            if (denied := denying(rules.deny, place)) is not None:
                 yield f"{path!a} would be copied to {place!a}, which is closed to candidates ({denied!r})"
             if standing.setdefault(place, data) != data:
                 yield f"{place!a} is to be a copy of two files that differ"

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import dropwhile, groupby, pairwise, takewhile
 
-from outerloop_hpc.evolve.overlays.globs import denies
+from outerloop_hpc.evolve.overlays.globs import denying
 from outerloop_hpc.target.scope import LEDGER, Scope, declared
 
 #: Files of continuous integration beside ``.github``, which is closed to everybody already.
@@ -165,6 +165,6 @@ def contradictions(allow: Sequence[str], closed: Sequence[str]) -> Iterator[str]
     for index, pattern in enumerate(allow):
         if "*" in pattern or "?" in pattern:
             continue
-        place = next((path for path in closed if denies(path, pattern.removesuffix("/"))), None)
+        place = denying(closed, pattern.removesuffix("/"))
         if place is not None:
             yield f"overlay.allow[{index}]: {pattern!r} is closed to every candidate ({place!r}); leave it out"

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints, V
 from outerloop_hpc.config.settings import TARGET_NAME
 from outerloop_hpc.engine.spec import digest_of
 from outerloop_hpc.errors import ConfigError
-from outerloop_hpc.evolve.overlays.globs import allows, denies
+from outerloop_hpc.evolve.overlays.globs import allows, denying
 from outerloop_hpc.evolve.sweepfile.ideas import AskTell, Grid, Proposer, template_problems
 from outerloop_hpc.evolve.sweepfile.terms import Copy, Gate, Line, Metrics, Overlay, Part, Repeats, Slug, Task, as_tuple
 from outerloop_hpc.target import strictyaml
@@ -198,7 +198,7 @@ def _copy_problems(sweep: Sweep) -> Iterator[str]:
             yield f"{where}.to: {copy.to!r} is already that of copies[{first}]"
         if any(allows(pattern, copy.to) for pattern in sweep.overlay.allow):
             yield f"{where}.to: {copy.to!r} is itself allowed by overlay.allow; a candidate could bring another content"
-        if any(denies(pattern, copy.to) for pattern in sweep.overlay.deny):
+        if denying(sweep.overlay.deny, copy.to) is not None:
             yield f"{where}.to: {copy.to!r} is denied by overlay.deny"
         if any(inside(copy.to, closed) for closed in (".git", ".github")):
             yield f"{where}.to: {copy.to!r}: nobody but a person changes that"

@@ -28,7 +28,9 @@ class Prepared:
     problems: tuple[str, ...] = ()
 
 
-def prepare(sweep: Sweep, folder: Path, rules: works.OverlayRules, base: Mapping[str, str]) -> Prepared:
+def prepare(
+    sweep: Sweep, folder: Path, rules: works.OverlayRules, base: Mapping[str, str], copies: Sequence[works.Copy]
+) -> Prepared:
     """Read what the proposer needs.
 
     Args:
@@ -36,13 +38,13 @@ def prepare(sweep: Sweep, folder: Path, rules: works.OverlayRules, base: Mapping
         folder: the one that it lies in.
         rules: of the sweep, with all that is closed.
         base: sha256 of each incumbent file that they allow, by path.
+        copies: of the sweep.
 
     Raises:
         TryLater: the disk does not answer.
     """
     match sweep.proposer:
         case Dirs() as dirs:
-            copies = tuple(works.Copy(source=copy.source, to=copy.to) for copy in sweep.copies)
             return _dirs(dirs, folder, rules, base, copies)
         case Grid() | AskTell() as filled:
             return _filled(filled, folder, rules, base)

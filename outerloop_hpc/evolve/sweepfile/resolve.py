@@ -13,7 +13,7 @@ from outerloop_hpc.errors import ConfigError, UsageError
 from outerloop_hpc.evolve import work as works
 from outerloop_hpc.evolve.gate import levels
 from outerloop_hpc.evolve.gate.policy import GatePolicy
-from outerloop_hpc.evolve.overlays.globs import denies
+from outerloop_hpc.evolve.overlays.globs import denying
 from outerloop_hpc.evolve.overlays.overlay import Overlay, place_problem
 from outerloop_hpc.evolve.sweepfile.asks import cell_ask, policy, proposing_ask, unit_of
 from outerloop_hpc.evolve.sweepfile.closed import closed_paths, contradictions, files_run
@@ -95,7 +95,7 @@ class _Resolution:
         base = self._base(rules)
         self.problems += self._copies(base, rules)
         rules = self._apart(base, rules)
-        prepared = prepare(self.sweep, self.folder, rules, base)
+        prepared = prepare(self.sweep, self.folder, rules, base, self._further)
         self.problems += prepared.problems
         metric = policy(self.sweep, {task.id: benchmarks.get(task.id) for task in tasks})
         self.problems += metric.problems
@@ -117,6 +117,11 @@ class _Resolution:
             skipped=skipped,
             notices=(*(f"{name}: expensive, skipped" for name in skipped), *self.notices),
         )
+
+    @cached_property
+    def _further(self) -> tuple[works.Copy, ...]:
+        """Further places of what candidates may change."""
+        return tuple(works.Copy(source=copy.source, to=copy.to) for copy in self.sweep.copies)
 
     @cached_property
     def _mirror(self) -> Mirror:
@@ -195,13 +200,12 @@ class _Resolution:
         return self._mirror.digests(self.seen.commit, allowed)
 
     def _copies(self, base: dict[str, str], rules: works.OverlayRules) -> Iterator[str]:
-        copies = tuple(works.Copy(source=copy.source, to=copy.to) for copy in self.sweep.copies)
-        for index, copy in enumerate(copies):
+        for index, copy in enumerate(self._further):
             places = {path: to for path in base for to in works.copies_of(path, (copy,))}
             if not places:
                 yield f"copies[{index}].from: {copy.source!r} is no file that candidates may change"
             for to in dict.fromkeys((copy.to, *places.values())):
-                if (closed := next((path for path in rules.deny if denies(path, to)), None)) is not None:
+                if (closed := denying(rules.deny, to)) is not None:
                     yield f"copies[{index}].to: {to!r} is closed to every candidate ({closed!r})"
                 if to in base:
                     yield f"copies[{index}].to: {to!r} is itself allowed by overlay.allow; deny it there"
@@ -217,10 +221,10 @@ class _Resolution:
             return rules
         met = [
             f"{copy.source}{entry.path.removeprefix(copy.to)}"
-            for copy in self.sweep.copies
+            for copy in self._further
             for entry in self._entries
             # What is closed already is looked at by its own name; the names of hidden files stay hidden.
-            if entry.path.startswith(f"{copy.to}/") and not any(denies(one, entry.path) for one in rules.deny)
+            if entry.path.startswith(f"{copy.to}/") and denying(rules.deny, entry.path) is None
         ]
         new = (path for path in met if path not in base)
         return rules.model_copy(update={"deny": tuple(dict.fromkeys((*rules.deny, *new)))})
@@ -298,7 +302,7 @@ class _Resolution:
             name=sweep.name,
             document=sweep.digest,
             overlay=rules,
-            copies=tuple(works.Copy(source=copy.source, to=copy.to) for copy in sweep.copies),
+            copies=self._further,
             proposer=prepared.proposer,
             candidates=sweep.proposer.candidates,
             tasks=tasks,

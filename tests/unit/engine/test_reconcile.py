@@ -538,14 +538,19 @@ def test_a_step_that_may_be_longer_gets_one_more_try_with_more_time() -> None:
     assert len(one.state.submissions) == 2
 
 
-def test_a_kind_sees_how_many_executions_in_a_row_were_lost_to_machines() -> None:
-    seen: list[Mapping[str, int]] = []
+def counting(seen: list[Mapping[str, int]]) -> Callable[[View], tuple[Decision, ...]]:
+    """Return a plan that wants nothing and notes what was lost in a row."""
 
-    def counting(view: View) -> tuple[Decision, ...]:
+    def plan(view: View) -> tuple[Decision, ...]:
         seen.append(view.lost_in_a_row)
         return ()
 
-    one = table(step("a"), step("b", minutes=20), step("c", minutes=30), then=counting)
+    return plan
+
+
+def test_a_kind_sees_how_many_executions_in_a_row_were_lost_to_machines() -> None:
+    seen: list[Mapping[str, int]] = []
+    one = table(step("a"), step("b", minutes=20), step("c", minutes=30), then=counting(seen))
     a, b, c = one.start()
     lost = evidence(look(), record=record("infrastructure"))
     with_a_part = evidence(look(), record=record("infrastructure", part="candidate"))
@@ -557,12 +562,7 @@ def test_a_kind_sees_how_many_executions_in_a_row_were_lost_to_machines() -> Non
 def test_what_runs_out_of_memory_is_not_counted_as_lost_to_machines() -> None:
     """Ten candidates that want more memory than they asked for would stop a sweep as if the cluster were broken."""
     seen: list[Mapping[str, int]] = []
-
-    def counting(view: View) -> tuple[Decision, ...]:
-        seen.append(view.lost_in_a_row)
-        return ()
-
-    one = table(step("a", memory_mb=100), step("b", minutes=20), then=counting)
+    one = table(step("a", memory_mb=100), step("b", minutes=20), then=counting(seen))
     a, b = one.start()
     one.plan(
         {
